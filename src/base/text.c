@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* See text.h. The only file that knows stdio, so that rooms above can format without being able to
+ * print. */
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void hf__vformat(char *place, size_t capacity, const char *format, va_list arguments)
+{
+    if (vsnprintf(place, capacity, format, arguments) < 0 && capacity > 0)
+        place[0] = '\0';
+}
+
+void hf__format(char *place, size_t capacity, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    hf__vformat(place, capacity, format, arguments);
+    va_end(arguments);
+}
+
+size_t hf__digits(char *digits, uint64_t number)
+{
+    char reversed[20];
+    size_t count = 0;
+    do {
+        reversed[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    for (size_t i = 0; i < count; i++)
+        digits[i] = reversed[count - 1 - i];
+    return count;
+}
+
+void hf__printable(char *place, size_t capacity, const char *bytes, size_t count)
+{
+    if (capacity == 0)
+        return;
+    size_t length = count < capacity - 1 ? count : capacity - 1;
+    for (size_t i = 0; i < length; i++)
+        place[i] = (char)(bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : '?');
+    place[length] = '\0';
+}
+
+bool hf__parse_decimal(const char *text, size_t length, uint64_t max, uint64_t *number)
+{
+    uint64_t value = 0;
+    if (length == 0)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        uint64_t digit = (uint64_t)(text[i] - '0');
+        if (value > (max - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *number = value;
+    return true;
+}
