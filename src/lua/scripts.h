@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The scripts that run at the server, byte for byte as in src/lua/NAME.lua, with the SHA-1 by which
+ * the server knows them. The definitions are made at build time by cmake/embed_lua.cmake. */
+#ifndef HF_LUA_SCRIPTS_H
+#define HF_LUA_SCRIPTS_H
+
+#include <stddef.h>
+
+typedef enum hf__script_id {
+    HF__SCRIPT_ACQUIRE,
+    HF__SCRIPT_RELEASE,
+    HF__SCRIPT_RENEW,
+    HF__SCRIPT_COUNT
+} hf__script_id;
+
+typedef struct hf__script {
+    const char *name;
+    const char *body;
+    size_t length;
+    char sha1[41];
+} hf__script;
+
+extern const hf__script hf__scripts[HF__SCRIPT_COUNT];
+
+#endif
