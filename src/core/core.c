@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* The machine itself: events in, actions out, timers in between, and closing down. What an event
+ * means is decided in link.c and in the file of each kind of request; nothing here waits, and every
+ * step leaves all lists consistent. */
+#include <stdarg.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "core/fail.h"
+#include "core/state.h"
+
+hf__core *hf__core_new(const hf__config *config)
+{
+    hf__core *core = hf__alloc(sizeof(*core));
+    if (core == NULL)
+        return NULL;
+    core->config = *config;
+    core->random = config->seed;
+    hf__list_init(&core->holds);
+    hf__list_init(&core->dead);
+    hf__list_init(&core->done);
+    for (int i = 0; i < config->links; i++)
+        hf__link_init(core, i);
+    return core;
+}
+
+void hf__core_free(hf__core *core)
+{
+    hf__node *node;
+    if (core == NULL)
+        return;
+    while ((node = hf__list_first(&core->holds)) != NULL) {
+        hf_hold *hold = HF__ENTRY(node, hf_hold, node);
+        hf__list_remove(&core->holds, node);
+        atomic_store(&hold->deadline_ns, 0);
+        hold->core = NULL;
+        hold->link = NULL;
+        if (!hold->handed_out)
+            hf__hold_drop(hold);
+    }
+    for (int i = 0; i < core->config.links; i++)
+        hf__link_free(&core->links[i]);
+    hf__free(core);
+}
+
+void hf__log(hf__core *core, hf_log_level level, const char *format, ...)
+{
+    if (core->log_count == HF__LOG_LINES)
+        return; /* nobody fetches them: the newest are dropped, the first causes stay */
+    hf__log_line *line = &core->log[(core->log_first + core->log_count++) % HF__LOG_LINES];
+    va_list arguments;
+    va_start(arguments, format);
+    line->level = level;
+    hf__vformat(line->text, sizeof(line->text), format, arguments);
+    va_end(arguments);
+}
+
+void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char *format, ...)
+{
+    assert(!call->done && !hf__node_linked(&call->node));
+    hf_error outcome = {.status = status};
+    va_list arguments;
+    va_start(arguments, format); /* which may well point into the call's own error */
+    hf__vformat(outcome.text, sizeof(outcome.text), format, arguments);
+    va_end(arguments);
+    call->error = outcome;
+    call->done = true;
+    hf__timer_clear(&core->timers, &call->timer);
+    hf__list_append(&core->done, &call->node);
+}
+
+/* ---- Closing ---- */
+
+static void end_for_closing(hf_hold *hold)
+{
+    if (hold->state == HF__HOLD_TRYING) {
+        hf__acquire_end(hold, HF_ECLOSED, "the client was closed");
+    } else if (hold->state == HF__HOLD_HELD) {
+        hf__extend_end_all(hold, HF_ECLOSED, "the client was closed");
+        if (hold->lost)
+            hf__hold_over(hold);
+        else
+            hf__release_in_background(hold);
+    }
+    hf__hold_settle(hold);
+}
+
+static void start_closing(hf__core *core, hf__call *call)
+{
+    core->closing = call;
+    call->deadline = hf__after(core->now, core->config.call_timeout);
+    hf__timer_set(&core->timers, &call->timer, call->deadline);
+    for (hf__node *node = hf__list_first(&core->holds), *next; node != NULL; node = next) {
+        next = hf__list_next(&core->holds, node);
+        end_for_closing(HF__ENTRY(node, hf_hold, node));
+    }
+}
+
+static void finish_closing(hf__core *core)
+{
+    hf__call *call = core->closing;
+    if (call != NULL && !call->done && core->releasing == 0)
+        hf__call_done(core, call, HF_OK, "%s", "");
+}
+
+/* ---- Events ---- */
+
+static void start_call(hf__core *core, hf__call *call)
+{
+    call->timer.kind = HF__TIMER_CALL;
+    switch (call->kind) {
+    case HF__CALL_ACQUIRE:
+        hf__acquire_start(core, call);
+        break;
+    case HF__CALL_RELEASE: {
+        hf_hold *hold = call->hold;
+        hf__release_start(hold, call);
+        hf__hold_settle(hold);
+        break;
+    }
+    case HF__CALL_EXTEND:
+        hf__extend_start(call);
+        break;
+    case HF__CALL_CLOSE:
+        start_closing(core, call);
+        break;
+    }
+}
+
+static void on_tick(hf__core *core, hf__event *event)
+{
+    (void)core;
+    (void)event; /* due timers run in every step */
+}
+
+static void on_start(hf__core *core, hf__event *event)
+{
+    start_call(core, event->call);
+}
+
+static void on_cancel(hf__core *core, hf__event *event)
+{
+    (void)core;
+    hf__call *call = event->call;
+    call->cancelled = true;
+    if (call->done || call->hold->core == NULL)
+        return;
+    hf__acquire_end(call->hold, HF_ECANCELLED, "cancelled");
+    hf__hold_settle(call->hold);
+}
+
+static void on_let_go(hf__core *core, hf__event *event)
+{
+    (void)core;
+    event->status = hf__release_start(event->hold, NULL);
+    hf__hold_settle(event->hold);
+}
+
+static void on_connected(hf__core *core, hf__event *event)
+{
+    hf__link_connected(&core->links[event->link]);
+}
+
+static void on_bytes(hf__core *core, hf__event *event)
+{
+    hf__link_bytes(&core->links[event->link], event->bytes, event->count);
+}
+
+static void on_disconnected(hf__core *core, hf__event *event)
+{
+    hf__link_fail(&core->links[event->link], HF_EUNAVAILABLE, "%s: %s",
+                  core->config.server->display, event->reason);
+}
+
+static void timer_due(hf__core *core, hf__timer *timer)
+{
+    hf__call *call = HF__ENTRY(timer, hf__call, timer);
+    switch (timer->kind) {
+    case HF__TIMER_LINK:
+        hf__link_timer(HF__ENTRY(timer, hf__link, timer));
+        return;
+    case HF__TIMER_HOLD:
+        hf__release_timer(HF__ENTRY(timer, hf_hold, timer));
+        return;
+    }
+    switch (call->kind) {
+    case HF__CALL_ACQUIRE:
+        hf__acquire_timer(call);
+        break;
+    case HF__CALL_RELEASE:
+        hf__release_call_timer(call);
+        break;
+    case HF__CALL_EXTEND:
+        hf__extend_timer(call);
+        break;
+    case HF__CALL_CLOSE:
+        hf__call_done(core, call, HF_EUNKNOWN, "some releases were not answered in time");
+        break;
+    }
+}
+
+void hf__core_step(hf__core *core, hf__event *event)
+{
+    static void (*const handlers[HF__EVENT_COUNT])(hf__core *, hf__event *) = {
+        on_tick, on_start, on_cancel, on_let_go, on_connected, on_bytes, on_disconnected};
+    hf__timer *timer;
+    core->now = hf__later(core->now, event->now);
+    handlers[event->kind](core, event);
+    while ((timer = hf__timers_take_due(&core->timers, core->now)) != NULL)
+        timer_due(core, timer);
+    finish_closing(core);
+    hf__hold_bury(core);
+}
+
+/* ---- Actions ---- */
+
+bool hf__core_next(hf__core *core, hf__action *action)
+{
+    for (int i = 0; i < core->config.links; i++) {
+        hf__link *link = &core->links[i];
+        *action = (hf__action){.kind = link->wants_close ? HF__ACTION_CLOSE : HF__ACTION_CONNECT,
+                               .link = i};
+        if (link->wants_close || link->wants_connect) {
+            link->wants_connect = link->wants_close && link->wants_connect;
+            link->wants_close = false;
+            return true;
+        }
+    }
+    hf__node *node = hf__list_first(&core->done);
+    if (node != NULL) {
+        hf__list_remove(&core->done, node);
+        *action = (hf__action){.kind = HF__ACTION_DONE, .call = HF__ENTRY(node, hf__call, node)};
+        return true;
+    }
+    if (core->log_count > 0) {
+        const hf__log_line *line = &core->log[core->log_first];
+        *action = (hf__action){.kind = HF__ACTION_LOG, .level = line->level, .text = line->text};
+        core->log_first = (core->log_first + 1) % HF__LOG_LINES;
+        core->log_count--;
+        return true;
+    }
+    return false;
+}
+
+size_t hf__core_output(const hf__core *core, int link, const char **bytes)
+{
+    *bytes = hf__buffer_front(&core->links[link].out);
+    return hf__buffer_length(&core->links[link].out);
+}
+
+void hf__core_written(hf__core *core, int link, size_t count)
+{
+    hf__buffer_take(&core->links[link].out, count);
+}
+
+hf__instant hf__core_wake(const hf__core *core)
+{
+    return hf__timers_next(&core->timers);
+}
+
+bool hf__core_expects(const hf__core *core, int link)
+{
+    const hf__link *at = &core->links[link];
+    return at->in_flight.count > 0 || at->state == HF__LINK_CONNECTING ||
+           at->state == HF__LINK_GREETING;
+}

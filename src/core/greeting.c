@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* The first words on a new connection, all in one write: who we are, who the server is, and the
+ * scripts. Replies come in the order of the questions, and the plan of the greeting
+ * remembers which question the next one answers. Whatever goes wrong here fails the connection
+ * attempt, and the reason reaches every call that waits for it. */
+#include <string.h>
+
+#include "base/text.h"
+#include "core/fail.h"
+#include "core/state.h"
+
+/* False: the connection has failed over what was learnt. */
+typedef bool learn_function(hf__link *link, const hf__reply *reply);
+/* False: no reason to ask. */
+typedef bool words_function(const hf__link *link, hf__slice *words, size_t *count, char *scratch);
+
+enum { SCRATCH = 64, WORDS_MAX = 3, SCRIPT_STEP = 255 };
+
+static bool auth_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    const hf__url *server = link->core->config.server;
+    (void)scratch;
+    if (server->password == NULL)
+        return false;
+    words[(*count)++] = HF__SLICE("AUTH");
+    if (server->user != NULL)
+        words[(*count)++] = hf__slice_text(server->user);
+    words[(*count)++] = hf__slice_text(server->password);
+    return true;
+}
+
+static bool select_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    int database = link->core->config.server->database;
+    if (database == 0)
+        return false;
+    words[(*count)++] = HF__SLICE("SELECT");
+    words[(*count)++] = (hf__slice){scratch, hf__digits(scratch, (uint64_t)database)};
+    return true;
+}
+
+static bool name_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    hf__format(scratch, SCRATCH, "holdfast:%s", link->core->config.client_id);
+    words[(*count)++] = HF__SLICE("CLIENT");
+    words[(*count)++] = HF__SLICE("SETNAME");
+    words[(*count)++] = hf__slice_text(scratch);
+    return true;
+}
+
+static bool server_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    (void)link;
+    (void)scratch;
+    words[(*count)++] = HF__SLICE("INFO");
+    words[(*count)++] = HF__SLICE("server");
+    return true;
+}
+
+static bool replication_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    (void)link;
+    (void)scratch;
+    words[(*count)++] = HF__SLICE("INFO");
+    words[(*count)++] = HF__SLICE("replication");
+    return true;
+}
+
+/* Finds "field:value" in an INFO text; the value ends at the line's end. */
+static hf__slice info_field(const hf__reply *reply, const char *field)
+{
+    size_t length = strlen(field);
+    const char *line = reply->kind == HF__REPLY_TEXT ? reply->text : NULL;
+    while (line != NULL) {
+        if (strncmp(line, field, length) == 0 && line[length] == ':')
+            return (hf__slice){line + length + 1, strcspn(line + length + 1, "\r\n")};
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return (hf__slice){NULL, 0};
+}
+
+static bool nothing_learnt(hf__link *link, const hf__reply *reply)
+{
+    (void)link;
+    (void)reply;
+    return true;
+}
+
+/* A new run id is another server process: one that may have forgotten what it granted. */
+static bool server_learnt(hf__link *link, const hf__reply *reply)
+{
+    char run_id[sizeof(link->run_id)] = "";
+    hf__slice field = info_field(reply, "run_id");
+    hf__printable(run_id, sizeof(run_id), field.bytes, field.length);
+    if (strcmp(run_id, link->run_id) != 0) {
+        memcpy(link->run_id, run_id, sizeof(run_id));
+        link->run++;
+    }
+    return true;
+}
+
+static bool replication_learnt(hf__link *link, const hf__reply *reply)
+{
+    hf__slice role = info_field(reply, "role");
+    if (role.length != 5 || memcmp(role.bytes, "slave", 5) != 0)
+        return true;
+    hf__link_fail(link, HF_EUNAVAILABLE, "%s is a replica; locks need the primary",
+                  link->core->config.server->display);
+    return false;
+}
+
+static const struct {
+    words_function *words;
+    learn_function *learnt;
+} steps[] = {
+    {auth_words, nothing_learnt},
+    {select_words, nothing_learnt},
+    {name_words, nothing_learnt},
+    {server_words, server_learnt},
+    {replication_words, replication_learnt},
+};
+
+enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
+
+_Static_assert(STEPS + HF__SCRIPT_COUNT <= HF__GREETING_MAX, "the plan of a greeting is too short");
+
+/* Sends one question, if there is reason to ask it, and notes it in the plan. */
+static bool ask(hf__link *link, unsigned char step)
+{
+    char scratch[SCRATCH];
+    hf__slice words[WORDS_MAX];
+    size_t count = 0;
+    if (!steps[step].words(link, words, &count, scratch))
+        return true;
+    link->greeting[link->greeting_length++] = step;
+    return hf__resp_encode(&link->out, words, count);
+}
+
+bool hf__greeting_send(hf__link *link)
+{
+    link->greeting_length = link->greeting_answered = 0;
+    for (unsigned char step = 0; step < STEPS; step++)
+        if (!ask(link, step))
+            return false;
+    for (int i = 0; i < HF__SCRIPT_COUNT; i++) {
+        hf__slice words[] = {
+            HF__SLICE("SCRIPT"), HF__SLICE("LOAD"), {hf__scripts[i].body, hf__scripts[i].length}};
+        link->greeting[link->greeting_length++] = SCRIPT_STEP;
+        if (!hf__resp_encode(&link->out, words, 3))
+            return false;
+    }
+    return true;
+}
+
+void hf__greeting_reply(hf__link *link, const hf__reply *reply)
+{
+    unsigned char step = link->greeting[link->greeting_answered++];
+    if (reply->kind == HF__REPLY_ERROR) {
+        hf_error why;
+        hf__judge(reply, link->core->config.server->display, &why);
+        hf__link_fail(link, why.status, "%s", why.text);
+        return;
+    }
+    if (step != SCRIPT_STEP && !steps[step].learnt(link, reply))
+        return;
+    if (link->greeting_answered == link->greeting_length)
+        hf__link_ready(link);
+}

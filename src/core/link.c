@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/* One connection to the server and the requests that go over it.
+ *
+ * Requests wait until the link is ready, are then encoded and in flight, and are matched to replies
+ * in order. When a connection breaks, what was in flight waits again, ahead of the rest and in the
+ * old order, and is sent anew on the next connection with the same identity. A request is encoded
+ * (and stamped) only when its bytes can leave, so no deadline is ever counted from a later moment
+ * than the sending, and no wait for a connection eats up a lease.
+ *
+ * A link connects when somebody needs it and is left alone otherwise. After a failed attempt those
+ * who wait are told; they decide whether to go on waiting. Attempts are spaced by a back-off with
+ * jitter; a new request may shorten it to NUDGE_MS since the last failure, so that a server that
+ * is back is found soon, and one that is down is not stormed. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "core/fail.h"
+#include "core/state.h"
+
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, NUDGE_MS = 50 };
+
+void hf__link_init(hf__core *core, int index)
+{
+    hf__link *link = &core->links[index];
+    link->core = core;
+    link->index = index;
+    link->timer.kind = HF__TIMER_LINK;
+    hf__list_init(&link->waiting);
+    hf__list_init(&link->in_flight);
+}
+
+void hf__link_free(hf__link *link)
+{
+    hf__reader_free(link->reader);
+    hf__buffer_free(&link->out);
+}
+
+static void set_timer(hf__link *link, hf__instant due)
+{
+    hf__timer_set(&link->core->timers, &link->timer, due);
+}
+
+static void connect_link(hf__link *link)
+{
+    link->state = HF__LINK_CONNECTING;
+    link->wants_connect = true;
+    set_timer(link, hf__after(link->core->now, link->core->config.connect_timeout));
+}
+
+static void start_backoff(hf__link *link)
+{
+    uint64_t limit_ms = BACKOFF_FIRST_MS;
+    for (unsigned i = 1; i < link->failures && limit_ms < BACKOFF_MAX_MS; i++)
+        limit_ms *= 2;
+    if (limit_ms > BACKOFF_MAX_MS)
+        limit_ms = BACKOFF_MAX_MS;
+    uint64_t pause_ms = limit_ms / 2 + hf__random_below(&link->core->random, limit_ms / 2 + 1);
+    link->state = HF__LINK_BACKOFF;
+    set_timer(link, hf__after(link->core->now, hf__span_ms((int64_t)pause_ms)));
+}
+
+/* Somebody needs the link: see that it comes up. */
+static void wake(hf__link *link)
+{
+    hf__instant now = link->core->now;
+    hf__instant nudged = now;
+    if (link->failures > 0)
+        nudged = hf__later(now, hf__after(link->last_failure, hf__span_ms(NUDGE_MS)));
+    if (link->state == HF__LINK_BACKOFF) {
+        set_timer(link, hf__earlier(link->timer.due, nudged));
+    } else if (link->state == HF__LINK_DOWN && hf__before(now, nudged)) {
+        link->state = HF__LINK_BACKOFF;
+        set_timer(link, nudged);
+    } else if (link->state == HF__LINK_DOWN) {
+        connect_link(link);
+    }
+}
+
+/* Sends what waits. The reply timer belongs to the oldest request in flight; it is not moved for
+ * every reply but looks for itself when it fires. */
+static void pump(hf__link *link)
+{
+    hf__node *node;
+    while (link->state == HF__LINK_READY && (node = hf__list_first(&link->waiting)) != NULL) {
+        hf__request *request = HF__ENTRY(node, hf__request, node);
+        if (!hf__request_encode(request, &link->out)) {
+            hf__link_fail(link, HF_ENOMEM, "out of memory");
+            return;
+        }
+        hf__list_remove(&link->waiting, node);
+        hf__list_append(&link->in_flight, node);
+        request->place = HF__IN_FLIGHT;
+        request->sent = link->core->now;
+        request->copies++;
+        if (!link->timer.set)
+            set_timer(link, hf__after(request->sent, link->core->config.reply_timeout));
+    }
+}
+
+bool hf__link_full(const hf__link *link)
+{
+    return link->waiting.count + link->in_flight.count >= HF_PENDING_MAX;
+}
+
+void hf__link_submit(hf__request *request)
+{
+    hf__link *link = request->hold->link;
+    if (request->place != HF__IDLE)
+        return;
+    request->place = HF__WAITING;
+    hf__list_append(&link->waiting, &request->node);
+    wake(link);
+    pump(link);
+}
+
+void hf__link_withdraw(hf__request *request)
+{
+    if (request->place != HF__WAITING)
+        return;
+    hf__list_remove(&request->hold->link->waiting, &request->node);
+    request->place = HF__IDLE;
+}
+
+/* Nothing more will come over this connection: what was in flight waits again, or is dropped if
+ * nobody wants it any more. */
+static void recall_in_flight(hf__link *link)
+{
+    hf__node *node;
+    while ((node = hf__list_last(&link->in_flight)) != NULL) {
+        hf__request *request = HF__ENTRY(node, hf__request, node);
+        hf__list_remove(&link->in_flight, node);
+        if (request->kind == HF__REQUEST_ACQUIRE)
+            request->hold->copy_lost = true;
+        if (hf__request_wanted(request)) {
+            request->place = HF__WAITING;
+            hf__list_prepend(&link->waiting, node);
+        } else {
+            request->place = HF__IDLE;
+            hf__hold_settle(request->hold);
+        }
+    }
+}
+
+static void tell_waiting(hf__link *link)
+{
+    hf__node *node = hf__list_first(&link->waiting);
+    while (node != NULL) {
+        hf__node *next = hf__list_next(&link->waiting, node);
+        hf__request *request = HF__ENTRY(node, hf__request, node);
+        hf_hold *hold = request->hold;
+        hf__request_unreachable(request, &link->trouble);
+        hf__hold_settle(hold);
+        node = next;
+    }
+}
+
+static void note_trouble(hf__link *link, bool attempt)
+{
+    hf_log_level level = link->failures > 0 ? HF_LOG_DEBUG : HF_LOG_WARNING;
+    hf__log(link->core, level, "%s: %s", attempt ? "cannot connect" : "connection lost",
+            link->trouble.text);
+}
+
+void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    link->trouble.status = status;
+    hf__vformat(link->trouble.text, sizeof(link->trouble.text), format, arguments);
+    va_end(arguments);
+    if (link->state == HF__LINK_DOWN || link->state == HF__LINK_BACKOFF)
+        return;
+
+    bool attempt = link->state != HF__LINK_READY || status == HF_ENOMEM;
+    note_trouble(link, attempt);
+    link->wants_close = true;
+    link->wants_connect = false;
+    link->failures++;
+    hf__buffer_clear(&link->out);
+    recall_in_flight(link);
+    start_backoff(link); /* before the others hear of it: they may submit something new */
+    if (attempt) {
+        link->last_failure = link->core->now;
+        tell_waiting(link);
+    }
+    if (link->waiting.count == 0) {
+        link->state = HF__LINK_DOWN;
+        hf__timer_clear(&link->core->timers, &link->timer);
+    }
+}
+
+void hf__link_connected(hf__link *link)
+{
+    if (link->state != HF__LINK_CONNECTING)
+        return;
+    link->state = HF__LINK_GREETING;
+    hf__reader_free(link->reader);
+    link->reader = hf__reader_new();
+    if (link->reader == NULL || !hf__greeting_send(link)) {
+        hf__link_fail(link, HF_ENOMEM, "out of memory");
+        return;
+    }
+    set_timer(link, hf__after(link->core->now, link->core->config.reply_timeout));
+}
+
+void hf__link_ready(hf__link *link)
+{
+    hf__log(link->core, link->failures > 0 ? HF_LOG_INFO : HF_LOG_DEBUG, "connected to %s",
+            link->core->config.server->display);
+    link->state = HF__LINK_READY;
+    hf__timer_clear(&link->core->timers, &link->timer);
+    pump(link);
+}
+
+static void take_reply(hf__link *link, const hf__reply *reply)
+{
+    hf__node *node = hf__list_first(&link->in_flight);
+    if (link->state == HF__LINK_GREETING) {
+        hf__greeting_reply(link, reply);
+        return;
+    }
+    if (node == NULL) {
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that nobody asked for",
+                      link->core->config.server->display);
+        return;
+    }
+    hf__request *request = HF__ENTRY(node, hf__request, node);
+    hf_hold *hold = request->hold;
+    hf__list_remove(&link->in_flight, node);
+    request->place = HF__IDLE;
+    if (!hf__request_answer(request, reply)) {
+        /* As if it had never come: the request goes back in front and is sent again. */
+        hf__list_prepend(&link->in_flight, node);
+        request->place = HF__IN_FLIGHT;
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that makes no sense",
+                      link->core->config.server->display);
+        return;
+    }
+    if (link->state == HF__LINK_READY)
+        link->failures = 0;
+    hf__hold_settle(hold);
+}
+
+void hf__link_bytes(hf__link *link, const char *bytes, size_t count)
+{
+    const hf__reply *reply = NULL;
+    hf__read_result result = HF__READ_REPLY;
+    if (link->state != HF__LINK_GREETING && link->state != HF__LINK_READY)
+        return;
+    hf__reader_feed(link->reader, bytes, count);
+    while (link->state == HF__LINK_GREETING || link->state == HF__LINK_READY) {
+        result = hf__reader_next(link->reader, &reply);
+        if (result != HF__READ_REPLY)
+            break;
+        take_reply(link, reply);
+    }
+    if (result == HF__READ_BROKEN)
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s does not speak the Redis protocol: %s",
+                      link->core->config.server->display, hf__reader_reason(link->reader));
+    if (result == HF__READ_NO_MEMORY)
+        hf__link_fail(link, HF_ENOMEM, "out of memory");
+}
+
+static void fail_silent(hf__link *link)
+{
+    hf__link_fail(link, HF_EUNAVAILABLE, "%s gave no answer within %lld ms",
+                  link->core->config.server->display,
+                  (long long)hf__span_to_ms(link->core->config.reply_timeout));
+}
+
+static void check_oldest(hf__link *link)
+{
+    hf__node *oldest = hf__list_first(&link->in_flight);
+    if (oldest == NULL)
+        return;
+    hf__instant sent = HF__ENTRY(oldest, hf__request, node)->sent;
+    hf__instant due = hf__after(sent, link->core->config.reply_timeout);
+    if (hf__before(link->core->now, due))
+        set_timer(link, due);
+    else
+        fail_silent(link);
+}
+
+void hf__link_timer(hf__link *link)
+{
+    const hf__config *config = &link->core->config;
+    switch (link->state) {
+    case HF__LINK_DOWN:
+        break;
+    case HF__LINK_BACKOFF:
+        if (link->waiting.count > 0)
+            connect_link(link);
+        else
+            link->state = HF__LINK_DOWN;
+        break;
+    case HF__LINK_CONNECTING:
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s did not accept a connection within %lld ms",
+                      config->server->display, (long long)hf__span_to_ms(config->connect_timeout));
+        break;
+    case HF__LINK_GREETING:
+        fail_silent(link);
+        break;
+    case HF__LINK_READY:
+        check_oldest(link);
+        break;
+    }
+}
+
+static bool list_releases(const hf__list *list, hf__slice key)
+{
+    for (hf__node *node = hf__list_first(list); node != NULL; node = hf__list_next(list, node)) {
+        const hf__request *request = HF__ENTRY(node, hf__request, node);
+        hf__slice other = hf__hold_key(request->hold);
+        if (request->kind == HF__REQUEST_RELEASE && other.length == key.length &&
+            memcmp(other.bytes, key.bytes, key.length) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool hf__link_releases(const hf__link *link, hf__slice key)
+{
+    return list_releases(&link->in_flight, key) || list_releases(&link->waiting, key);
+}

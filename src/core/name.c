@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* A lock's side keys must be in the slot of the lock, or one script could not touch both in a
+ * cluster. Putting the name into braces does not do: the side keys of "x" and "{x}" would be the
+ * same, and of "a}b" in another slot. So the braces hold a number that is in the right slot, and
+ * the name follows unchanged. */
+#include "core/name.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "core/crc16.h"
+
+unsigned hf__slot(const char *key, size_t length)
+{
+    const char *open = memchr(key, '{', length);
+    if (open != NULL) {
+        const char *inside = open + 1;
+        size_t rest = length - (size_t)(inside - key);
+        const char *close = memchr(inside, '}', rest);
+        if (close != NULL && close != inside)
+            return hf__crc16(inside, (size_t)(close - inside)) % HF__SLOTS;
+    }
+    return hf__crc16(key, length) % HF__SLOTS;
+}
+
+size_t hf__side_key(char *place, char letter, const char *key, size_t length, unsigned slot)
+{
+    char *end = place;
+    memcpy(end, "hf:?:{", 6);
+    end[3] = letter;
+    end += 6;
+    end += hf__digits(end, hf__slot_tags[slot]);
+    *end++ = '}';
+    memcpy(end, key, length);
+    return (size_t)(end - place) + length;
+}

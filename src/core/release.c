@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Giving back: a hold that ends is released at the server, by a call that waits for the outcome or
+ * in the background, until the server has answered or the lease is over anyway.
+ *
+ * "Lost" is said when the deadline had passed before the release was asked for, and when the server
+ * does not know the hold although only one copy of the release was ever sent. When a second copy
+ * finds nothing, the first one did it; unless another server process answered, which may have
+ * forgotten the lock long before. */
+#include "core/fail.h"
+#include "core/state.h"
+
+enum { RETRY_MS = 100, RETRY_FINAL_MS = 1000 };
+
+static hf__request *request_of(hf_hold *hold)
+{
+    return &hold->requests[HF__REQUEST_RELEASE];
+}
+
+static void end_call(hf_hold *hold, hf_status status, const char *text)
+{
+    hf__call *call = hold->call;
+    hold->call = NULL;
+    if (call != NULL)
+        hf__call_done(hold->core, call, status, "%s", text);
+}
+
+void hf__release_in_background(hf_hold *hold)
+{
+    hf__core *core = hold->core;
+    hf__link_withdraw(&hold->requests[HF__REQUEST_RENEW]);
+    hold->state = HF__HOLD_RELEASING;
+    core->releasing++;
+    atomic_store(&hold->deadline_ns, 0);
+    hold->give_up = hf__after(core->now, hold->lease);
+    hf__timer_set(&core->timers, &hold->timer, hold->give_up);
+    hf__link_submit(request_of(hold));
+}
+
+/* Returns what can be said before the server answers: HF_OK if it must be asked, else the outcome,
+ * which a call has then been told. */
+hf_status hf__release_start(hf_hold *hold, hf__call *call)
+{
+    hf__core *core = hold->core;
+    hf_status status = HF_OK;
+    hold->handed_out = false;
+    hold->call = call;
+    if (core->closing != NULL || hold->state != HF__HOLD_HELD) {
+        status = HF_ECLOSED;
+        end_call(hold, status, "the client is being closed, which releases the lock");
+        return status;
+    }
+    hf__extend_end_all(hold, HF_EINVAL, "the hold was released by another thread");
+    if (hf__hold_expired(hold)) {
+        status = HF_ELOST;
+        end_call(hold, status,
+                 hold->lost ? "the server no longer knew this hold"
+                            : "the lease ended before the release");
+    }
+    if (hold->lost) {
+        hf__hold_over(hold);
+        return status;
+    }
+    hf__release_in_background(hold);
+    if (hold->call != NULL) {
+        call->deadline = hf__after(core->now, core->config.call_timeout);
+        hf__timer_set(&core->timers, &call->timer, call->deadline);
+    }
+    return status;
+}
+
+void hf__release_call_timer(hf__call *call)
+{
+    hf_hold *hold = call->hold;
+    if (call->error.status != HF_OK)
+        end_call(hold, call->error.status, call->error.text);
+    else if (request_of(hold)->copies > 0)
+        end_call(hold, HF_EUNKNOWN, "no answer in time; the release goes on in the background");
+    else
+        end_call(hold, HF_EUNAVAILABLE, hold->link->trouble.text);
+}
+
+void hf__release_timer(hf_hold *hold)
+{
+    hf__core *core = hold->core;
+    if (!hf__before(core->now, hold->give_up)) {
+        hf__log(core, HF_LOG_WARNING, "a release was not answered; its lease is over now");
+        end_call(hold, HF_EUNKNOWN, "no answer before the lease was over");
+        hf__hold_over(hold);
+        hf__hold_settle(hold);
+        return;
+    }
+    hf__timer_set(&core->timers, &hold->timer, hold->give_up);
+    hf__link_submit(request_of(hold));
+}
+
+bool hf__release_answered(hf_hold *hold, const hf__reply *reply)
+{
+    if (reply->kind != HF__REPLY_INTEGER)
+        return false;
+    bool same_server = hold->run == hold->link->run;
+    if (reply->integer != 0 || (request_of(hold)->copies > 1 && same_server))
+        end_call(hold, HF_OK, "");
+    else
+        end_call(hold, HF_ELOST,
+                 same_server ? "the lock was taken away before the release"
+                             : "the server restarted and may have lost the lock");
+    hf__hold_over(hold);
+    return true;
+}
+
+void hf__release_refused(hf_hold *hold, const hf_error *why)
+{
+    hf__core *core = hold->core;
+    if (hold->call != NULL)
+        hold->call->error = *why;
+    int64_t pause_ms = RETRY_MS;
+    if (!hf__may_pass(why->status)) {
+        end_call(hold, why->status, why->text);
+        pause_ms = RETRY_FINAL_MS;
+    }
+    hf__instant again = hf__after(core->now, hf__span_ms(pause_ms));
+    hf__timer_set(&core->timers, &hold->timer, hf__earlier(again, hold->give_up));
+}
+
+void hf__release_unreachable(hf_hold *hold, const hf_error *why)
+{
+    if (!hf__may_pass(why->status))
+        end_call(hold, why->status, why->text);
+}

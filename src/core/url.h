@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Server addresses as people write them. */
+#ifndef HF_CORE_URL_H
+#define HF_CORE_URL_H
+
+#include <holdfast.h>
+
+typedef struct hf__url {
+    char *host; /* NULL for a unix socket */
+    int port;
+    char *path; /* NULL for TCP */
+    char *user; /* NULL: none */
+    char *password;
+    int database;
+    char display[160]; /* for messages: address without credentials */
+} hf__url;
+
+/* HF_OK, HF_EINVAL with the position in the text, or HF_ENOMEM. */
+hf_status hf__url_parse(const char *text, hf__url *url, hf_error *error);
+void hf__url_free(hf__url *url); /* wipes the password */
+
+#endif
