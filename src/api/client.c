@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening and closing. A client outlives hf_close() as an empty shell for as long as the
+ * application still has holds of it, so that teardown works in any order. */
+#include "api/client.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "core/fail.h"
+#include "net/socket.h"
+
+static void free_client(hf_client *client)
+{
+    if (client->driver != NULL)
+        hf__driver_free(client->driver);
+    hf__url_free(&client->server);
+    hf__free(client->prefix);
+    hf__free(client);
+}
+
+void hf__client_release(hf_client *client)
+{
+    if (atomic_fetch_sub(&client->references, 1) == 1)
+        free_client(client);
+}
+
+hf_status hf__client_check(const hf_client *client, hf_error *error)
+{
+    if (hf__driver_forked(client->driver))
+        return hf__fail(error, HF_EFORKED, "%s", hf_status_text(HF_EFORKED));
+    if (hf__driver_in_callback())
+        return hf__fail(error, HF_EDEADLK, "%s", hf_status_text(HF_EDEADLK));
+    return HF_OK;
+}
+
+/* Who we are, for values that nobody else has. */
+static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
+{
+    unsigned char bytes[16 + sizeof(*seed)];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return hf__fail(error, HF_EINTERNAL, "the system gives no random numbers");
+    for (size_t i = 0; i < 16; i++)
+        hf__format(client->client_id + 2 * i, 3, "%02x", bytes[i]);
+    memcpy(seed, bytes + 16, sizeof(*seed));
+    if (gethostname(client->host, sizeof(client->host) - 1) != 0)
+        hf__format(client->host, sizeof(client->host), "?");
+    client->pid = (uint64_t)getpid();
+    client->next_number = 1;
+    return HF_OK;
+}
+
+static hf_status start(hf_client *client, const hf_client_options *options, hf_error *error)
+{
+    hf__driver_config config = {
+        .core = {.server = &client->server,
+                 .connect_timeout = hf__span_ms(options->connect_timeout_ms),
+                 .reply_timeout = hf__span_ms(options->reply_timeout_ms),
+                 .call_timeout = hf__span_ms(options->call_timeout_ms),
+                 .links = options->links},
+        .transport = options->transport != NULL ? options->transport : &hf__socket_transport,
+        .log = options->log,
+        .log_arg = options->log_arg,
+    };
+    hf_status status = identify(client, &config.core.seed, error);
+    if (status != HF_OK)
+        return status;
+    memcpy(config.core.client_id, client->client_id, sizeof(client->client_id));
+    client->max_lease_ms = options->max_lease_ms;
+    client->prefix = hf__copy_text(options->prefix);
+    if (client->prefix != NULL)
+        client->driver = hf__driver_new(&config);
+    if (client->driver == NULL)
+        return hf__fail(error, HF_ENOMEM, "not enough memory, threads or descriptors");
+    client->prefix_length = strlen(client->prefix);
+    return HF_OK;
+}
+
+hf_status hf_open(const char *url, const hf_client_options *options, hf_client **client,
+                  hf_error *error)
+{
+    hf_client_options checked;
+    if (client == NULL)
+        return hf__fail(error, HF_EINVAL, "client is NULL");
+    *client = NULL;
+    if (url == NULL)
+        return hf__fail(error, HF_EINVAL, "url is NULL");
+    hf_status status = hf__client_options_read(options, &checked, error);
+    if (status != HF_OK)
+        return status;
+    hf_client *fresh = hf__alloc(sizeof(*fresh));
+    if (fresh == NULL)
+        return hf__fail(error, HF_ENOMEM, "out of memory");
+    fresh->references = 1;
+    status = hf__url_parse(url, &fresh->server, error);
+    if (status == HF_OK)
+        status = start(fresh, &checked, error);
+    if (status != HF_OK) {
+        free_client(fresh);
+        return status;
+    }
+    *client = fresh;
+    return hf__ok(error);
+}
+
+hf_status hf_close(hf_client *client)
+{
+    hf_status status = HF_OK;
+    if (client == NULL)
+        return HF_OK;
+    if (hf__driver_in_callback())
+        return HF_EDEADLK;
+    if (!hf__driver_forked(client->driver)) {
+        hf__call call = {.kind = HF__CALL_CLOSE};
+        status = hf__driver_call(client->driver, &call);
+    }
+    hf__driver_stop(client->driver);
+    hf__client_release(client);
+    return status;
+}

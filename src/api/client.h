@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* The client as the files of this room see it. */
+#ifndef HF_API_CLIENT_H
+#define HF_API_CLIENT_H
+
+#include <stdatomic.h>
+
+#include "net/driver.h"
+
+struct hf_client {
+    /* The application's reference, gone with hf_close(), and one for each hold in its hands. */
+    atomic_uint references;
+    hf__driver *driver;
+    hf__url server;
+    char *prefix;
+    size_t prefix_length;
+    int64_t max_lease_ms;
+    char client_id[33];
+    char host[65];
+    uint64_t pid;
+    atomic_uint_fast64_t next_number; /* of a hold */
+};
+
+void hf__client_release(hf_client *client); /* drops a reference */
+
+/* What forbids a call that waits: HF_OK, HF_EFORKED or HF_EDEADLK, and says so in `error`. */
+hf_status hf__client_check(const hf_client *client, hf_error *error);
+
+/* cancel.c: a call is known to its cancel (which may be NULL) while it runs. */
+typedef struct hf__cancel_entry {
+    hf__node node;
+    hf__driver *driver;
+    hf__call *call;
+} hf__cancel_entry;
+
+void hf__cancel_attach(hf_cancel *cancel, hf__cancel_entry *entry);
+void hf__cancel_detach(hf_cancel *cancel, hf__cancel_entry *entry);
+
+/* options.c: NULL options are all zero. HF_EINVAL with a text that names the limit. */
+hf_status hf__client_options_read(const hf_client_options *given, hf_client_options *options,
+                                  hf_error *error);
+hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
+                                   hf_acquire_options *options, hf_error *error);
+hf_status hf__lease_check(const hf_client *client, int64_t lease_ms, hf_error *error);
+hf_status hf__name_check(const hf_client *client, const char *name, size_t length, hf_error *error);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls on locks: check the arguments, make the call, hand out or take back the hold. */
+#include <string.h>
+
+#include "api/client.h"
+#include "core/fail.h"
+#include "net/clock.h"
+
+/* A number for the calling thread that is never given to another one, unlike pthread_self(). */
+static uint64_t thread_number(void)
+{
+    static atomic_uint_fast64_t last;
+    static _Thread_local uint64_t mine;
+    if (mine == 0)
+        mine = atomic_fetch_add(&last, 1) + 1;
+    return mine;
+}
+
+static hf_status finish(hf_error *error, hf_status status, const hf__call *call)
+{
+    if (status == HF_OK)
+        return hf__ok(error);
+    bool started = call->done; /* otherwise the driver turned it away */
+    return hf__fail(error, status, "%s", started ? call->error.text : hf_status_text(status));
+}
+
+static hf_hold *new_hold(hf_client *client, const char *name, const hf_acquire_options *options)
+{
+    hf__identity who = {.client_id = client->client_id,
+                        .host = client->host,
+                        .pid = client->pid,
+                        .thread = thread_number(),
+                        .number = atomic_fetch_add(&client->next_number, 1)};
+    hf_hold *hold = hf__hold_new(&who, client->prefix, client->prefix_length, name,
+                                 options->name_length, hf__span_ms(options->lease_ms));
+    if (hold != NULL)
+        hf__hold_set_client(hold, client);
+    return hold;
+}
+
+static hf_status run_acquire(hf_client *client, hf_hold *fresh, const hf_acquire_options *options,
+                             hf_hold **hold, hf_error *error)
+{
+    hf__call call = {.kind = HF__CALL_ACQUIRE,
+                     .hold = fresh,
+                     .wait_ms = options->wait_ms,
+                     .max_retries = options->max_retries,
+                     .retry_interval = hf__span_ms(options->retry_interval_ms)};
+    hf__cancel_entry entry = {.driver = client->driver, .call = &call};
+    hf__cancel_attach(options->cancel, &entry);
+    hf_status status = hf__driver_call(client->driver, &call);
+    hf__cancel_detach(options->cancel, &entry);
+    if (!call.done)
+        hf__hold_drop(fresh); /* never started */
+    if (status == HF_OK) {
+        atomic_fetch_add(&client->references, 1);
+        *hold = fresh;
+    }
+    return finish(error, status, &call);
+}
+
+hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_options *options,
+                     hf_hold **hold, hf_error *error)
+{
+    hf_acquire_options checked;
+    if (hold == NULL)
+        return hf__fail(error, HF_EINVAL, "hold is NULL");
+    *hold = NULL;
+    if (client == NULL || name == NULL)
+        return hf__fail(error, HF_EINVAL, "%s is NULL", client == NULL ? "client" : "name");
+    hf_status status = hf__client_check(client, error);
+    if (status == HF_OK)
+        status = hf__acquire_options_read(client, options, &checked, error);
+    if (status != HF_OK)
+        return status;
+    if (checked.name_length == 0)
+        checked.name_length = strnlen(name, HF_NAME_MAX + 1);
+    status = hf__name_check(client, name, checked.name_length, error);
+    if (status != HF_OK)
+        return status;
+    hf_hold *fresh = new_hold(client, name, &checked);
+    if (fresh == NULL)
+        return hf__fail(error, HF_ENOMEM, "out of memory");
+    return run_acquire(client, fresh, &checked, hold, error);
+}
+
+hf_status hf_release(hf_hold **hold, hf_error *error)
+{
+    if (hold == NULL || *hold == NULL)
+        return hf__ok(error);
+    hf_client *client = hf__hold_client(*hold);
+    if (hf__driver_in_callback())
+        return hf__client_check(client, error);
+    hf__call call = {.kind = HF__CALL_RELEASE, .hold = *hold};
+    hf_status status = hf__driver_call(client->driver, &call);
+    *hold = NULL;
+    hf__client_release(client);
+    return finish(error, status, &call);
+}
+
+hf_status hf_release_nowait(hf_hold **hold)
+{
+    if (hold == NULL || *hold == NULL)
+        return HF_OK;
+    hf_client *client = hf__hold_client(*hold);
+    hf_status status = hf__driver_let_go(client->driver, *hold);
+    *hold = NULL;
+    hf__client_release(client);
+    return status;
+}
+
+hf_status hf_extend(hf_hold *hold, int64_t lease_ms, hf_error *error)
+{
+    if (hold == NULL)
+        return hf__fail(error, HF_EINVAL, "hold is NULL");
+    hf_client *client = hf__hold_client(hold);
+    hf_status status = hf__client_check(client, error);
+    if (status != HF_OK)
+        return status;
+    hf__call call = {.kind = HF__CALL_EXTEND, .hold = hold, .lease = hf__hold_lease(hold)};
+    if (lease_ms != 0) {
+        status = hf__lease_check(client, lease_ms, error);
+        if (status != HF_OK)
+            return status;
+        call.lease = hf__span_ms(lease_ms);
+    }
+    return finish(error, hf__driver_call(client->driver, &call), &call);
+}
+
+static hf__span remaining(const hf_hold *hold)
+{
+    const hf_client *client = hold != NULL ? hf__hold_client(hold) : NULL;
+    if (hold == NULL || hf__driver_forked(client->driver))
+        return hf__span_ms(0);
+    return hf__between(hf__clock_now(), hf__hold_deadline(hold));
+}
+
+int64_t hf_remaining_ms(const hf_hold *hold)
+{
+    int64_t ms = hf__span_to_ms(remaining(hold));
+    return ms > 0 ? ms : 0;
+}
+
+bool hf_is_valid(const hf_hold *hold)
+{
+    return remaining(hold).ns > 0;
+}

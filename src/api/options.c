@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Checking what the caller hands in, before anything is done with it.
+ *
+ * Option structs may grow at their end. A caller that was compiled against an older header passes a
+ * smaller size and gets zeros, that is defaults, for the rest. A newer one passes a larger size,
+ * which is accepted as long as what we do not know is zero. */
+#include <string.h>
+
+#include "api/client.h"
+#include "core/fail.h"
+
+enum {
+    CONNECT_TIMEOUT_MS = 1000,
+    REPLY_TIMEOUT_MS = 1000,
+    CALL_TIMEOUT_MS = 3000,
+    MAX_LEASE_MS = 60000,
+    LEASE_MS = 10000,
+    LINKS = 4,
+    RETRY_INTERVAL_MS = 100,
+    RETRY_INTERVAL_MIN_MS = 10
+};
+
+static hf_status read_struct(const void *given, size_t given_size, void *options, size_t size,
+                             hf_error *error)
+{
+    const char *bytes = given;
+    size_t known = given_size < size ? given_size : size;
+    if (given_size < sizeof(size_t) || given_size > 65536)
+        return hf__fail(error, HF_EINVAL, "options: set size, or use HF_CLIENT() or HF_ACQUIRE()");
+    for (size_t i = size; i < given_size; i++)
+        if (bytes[i] != 0)
+            return hf__fail(error, HF_EINVAL, "options: made for a newer version of the library");
+    memcpy(options, given, known);
+    return HF_OK;
+}
+
+/* Zero becomes the default; anything else must be within the limits. */
+static hf_status read_ms(int64_t *value, const char *name, int64_t otherwise, hf_error *error)
+{
+    if (*value == 0)
+        *value = otherwise;
+    if (*value >= 1 && *value <= HF_MS_MAX)
+        return HF_OK;
+    return hf__fail(error, HF_EINVAL, "%s must be 1 to %lld, or 0 for the default", name,
+                    (long long)HF_MS_MAX);
+}
+
+static hf_status check_transport(const hf_transport *transport, hf_error *error)
+{
+    if (transport == NULL)
+        return HF_OK;
+    if (transport->size != sizeof(*transport) || transport->open == NULL ||
+        transport->connected == NULL || transport->descriptor == NULL || transport->read == NULL ||
+        transport->write == NULL || transport->close == NULL)
+        return hf__fail(error, HF_EINVAL, "transport: size is wrong or a function is missing");
+    return HF_OK;
+}
+
+hf_status hf__client_options_read(const hf_client_options *given, hf_client_options *options,
+                                  hf_error *error)
+{
+    *options = (hf_client_options){0};
+    if (given != NULL && read_struct(given, given->size, options, sizeof(*options), error) != HF_OK)
+        return HF_EINVAL;
+    if (options->links == 0)
+        options->links = LINKS;
+    if (options->links < 1 || options->links > HF_LINKS_MAX)
+        return hf__fail(error, HF_EINVAL, "links must be 1 to %d", HF_LINKS_MAX);
+    if (options->prefix == NULL)
+        options->prefix = "";
+    if (strnlen(options->prefix, HF_NAME_MAX) >= HF_NAME_MAX)
+        return hf__fail(error, HF_EINVAL, "prefix must be shorter than %d bytes", HF_NAME_MAX);
+    hf_status status = check_transport(options->transport, error);
+    if (status == HF_OK)
+        status =
+            read_ms(&options->connect_timeout_ms, "connect_timeout_ms", CONNECT_TIMEOUT_MS, error);
+    if (status == HF_OK)
+        status = read_ms(&options->reply_timeout_ms, "reply_timeout_ms", REPLY_TIMEOUT_MS, error);
+    if (status == HF_OK)
+        status = read_ms(&options->call_timeout_ms, "call_timeout_ms", CALL_TIMEOUT_MS, error);
+    if (status == HF_OK)
+        status = read_ms(&options->max_lease_ms, "max_lease_ms", MAX_LEASE_MS, error);
+    if (status == HF_OK && options->max_lease_ms < HF_LEASE_MIN_MS)
+        status = hf__fail(error, HF_EINVAL, "max_lease_ms must be at least %d", HF_LEASE_MIN_MS);
+    return status;
+}
+
+hf_status hf__lease_check(const hf_client *client, int64_t lease_ms, hf_error *error)
+{
+    if (lease_ms >= HF_LEASE_MIN_MS && lease_ms <= client->max_lease_ms)
+        return HF_OK;
+    return hf__fail(error, HF_EINVAL, "lease_ms must be %d to %lld (max_lease_ms of the client)",
+                    HF_LEASE_MIN_MS, (long long)client->max_lease_ms);
+}
+
+hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
+                                   hf_acquire_options *options, hf_error *error)
+{
+    *options = (hf_acquire_options){0};
+    if (given != NULL && read_struct(given, given->size, options, sizeof(*options), error) != HF_OK)
+        return HF_EINVAL;
+    if (options->lease_ms == 0)
+        options->lease_ms = LEASE_MS < client->max_lease_ms ? LEASE_MS : client->max_lease_ms;
+    if (options->wait_ms < -1 || options->wait_ms > HF_MS_MAX)
+        return hf__fail(error, HF_EINVAL, "wait_ms must be -1 (no limit) or 0 to %lld",
+                        (long long)HF_MS_MAX);
+    if (options->max_retries < 0)
+        return hf__fail(error, HF_EINVAL, "max_retries must not be negative");
+    hf_status status =
+        read_ms(&options->retry_interval_ms, "retry_interval_ms", RETRY_INTERVAL_MS, error);
+    if (options->retry_interval_ms < RETRY_INTERVAL_MIN_MS)
+        options->retry_interval_ms = RETRY_INTERVAL_MIN_MS;
+    return status == HF_OK ? hf__lease_check(client, options->lease_ms, error) : status;
+}
+
+/* The key must not look like one of our side keys, wherever the border of prefix and name is. */
+static bool is_reserved(const hf_client *client, const char *name, size_t length)
+{
+    char start[3];
+    size_t from_prefix = client->prefix_length < 3 ? client->prefix_length : 3;
+    if (client->prefix_length + length < 3)
+        return false;
+    memcpy(start, client->prefix, from_prefix);
+    memcpy(start + from_prefix, name, 3 - from_prefix);
+    return memcmp(start, "hf:", 3) == 0;
+}
+
+hf_status hf__name_check(const hf_client *client, const char *name, size_t length, hf_error *error)
+{
+    if (length == 0)
+        return hf__fail(error, HF_EINVAL, "the name is empty");
+    if (length > HF_NAME_MAX || client->prefix_length + length > HF_NAME_MAX)
+        return hf__fail(error, HF_EINVAL, "prefix and name have more than %d bytes", HF_NAME_MAX);
+    if (is_reserved(client, name, length))
+        return hf__fail(error, HF_EINVAL, "keys that begin with \"hf:\" belong to the library");
+    return HF_OK;
+}
