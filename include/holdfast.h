@@ -23,13 +23,15 @@
  * ends it, so no other call may be using that hold at that moment. Calls that wait disable thread
  * cancellation (pthread_cancel) until they return; use an hf_cancel instead.
  *
- * Time. Every call is bounded. Calls that take no time of their own are bounded by the client's
- * call_timeout_ms, whether the server answers, refuses, is silent or is gone.
+ * Time. Every call is bounded, whether the server answers, refuses, is silent or is gone: an
+ * acquire by what its options allow, an extend by the deadline of its hold, all others by the
+ * client's call_timeout_ms.
  *
  * fork(). A client belongs to the process that opened it. In a child, every call returns
- * HF_EFORKED, hf_is_valid() says false, and hf_close() frees memory and descriptors without
- * touching the parent's locks. Only async-signal-safe functions are safe between fork() and
- * exec() in a program with threads; ours are not needed there: descriptors are close-on-exec.
+ * HF_EFORKED, hf_is_valid() says false; hf_release() and hf_close() free the child's copies, of
+ * memory and descriptors, without touching the parent's locks. Only async-signal-safe functions are
+ * safe between fork() and exec() in a program with threads; ours are not needed there: descriptors
+ * are close-on-exec.
  *
  * Memory. Nothing here aborts or prints. Where memory runs out, the call says HF_ENOMEM and the
  * client stays usable. Strings that you pass are copied.
@@ -106,7 +108,8 @@ HF_API const char *hf_version(void);                 /* "0.1.0" of the library t
 typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARNING, HF_LOG_ERROR } hf_log_level;
 
 /* Receives one line without a line break. Runs on a thread that is inside a call of this library or
- * on the library's own, with no library lock held. Calls that wait return HF_EDEADLK in here. */
+ * on the library's own, with no library lock held. It should return soon, because other calls of
+ * the client may wait for it. Calls that wait return HF_EDEADLK in here. */
 typedef void hf_log_function(void *arg, hf_log_level level, const char *text);
 
 /* How bytes get to a server. Leave it out to use sockets; give your own to test without a network,
@@ -170,8 +173,8 @@ HF_API hf_status hf_open(const char *url, const hf_client_options *options, hf_c
 /* Ends a client. Calls that wait in other threads return HF_ECLOSED. Holds that are still live are
  * released, for call_timeout_ms together; those left unanswered end with their lease. The hf_hold
  * pointers stay yours: each must still go to hf_release(), which then says HF_ECLOSED.
- * HF_OK, HF_EUNKNOWN (some release was not answered) or, doing nothing, HF_EDEADLK from inside a
- * callback. NULL is fine. */
+ * HF_OK, HF_EUNKNOWN (some release was not answered), HF_EFORKED (freed in a child) or, doing
+ * nothing, HF_EDEADLK from inside a callback. NULL is fine. */
 HF_API hf_status hf_close(hf_client *client);
 
 /* ---- Lock ------------------------------------------------------------------------------------ */
@@ -215,7 +218,9 @@ HF_API hf_status hf_acquire(hf_client *client, const char *name, const hf_acquir
  *   HF_ELOST    it had ended before: expired, deleted by somebody, or the server forgot it
  *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_ESERVER   the server did not confirm; the client
  *               goes on trying in the background until the lease is over
- *   HF_ECLOSED, HF_EFORKED   freed; hf_close() has released it; it is the parent's */
+ *   HF_ECLOSED, HF_EFORKED   freed; hf_close() has released it; it is the parent's
+ * The one exception: HF_EDEADLK from inside a callback, where nothing is done and the hold stays.
+ */
 HF_API hf_status hf_release(hf_hold **hold, hf_error *error);
 
 /* Like hf_release(), but does not wait for the answer: the request is written to the connection

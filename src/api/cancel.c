@@ -19,7 +19,11 @@ hf_cancel *hf_cancel_new(void)
     hf_cancel *cancel = hf__alloc(sizeof(*cancel));
     if (cancel == NULL)
         return NULL;
-    pthread_mutex_init(&cancel->mutex, NULL);
+    pthread_mutexattr_t recursive; /* a log hook that runs while firing may fire again */
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&cancel->mutex, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     hf__list_init(&cancel->calls);
     return cancel;
 }

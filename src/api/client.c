@@ -107,15 +107,12 @@ hf_status hf_open(const char *url, const hf_client_options *options, hf_client *
 
 hf_status hf_close(hf_client *client)
 {
-    hf_status status = HF_OK;
+    hf__call call = {.kind = HF__CALL_CLOSE};
     if (client == NULL)
         return HF_OK;
     if (hf__driver_in_callback())
         return HF_EDEADLK;
-    if (!hf__driver_forked(client->driver)) {
-        hf__call call = {.kind = HF__CALL_CLOSE};
-        status = hf__driver_call(client->driver, &call);
-    }
+    hf_status status = hf__driver_call(client->driver, &call);
     hf__driver_stop(client->driver);
     hf__client_release(client);
     return status;

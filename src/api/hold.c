@@ -47,15 +47,16 @@ static hf_status run_acquire(hf_client *client, hf_hold *fresh, const hf_acquire
                      .max_retries = options->max_retries,
                      .retry_interval = hf__span_ms(options->retry_interval_ms)};
     hf__cancel_entry entry = {.driver = client->driver, .call = &call};
+    atomic_fetch_add(&client->references, 1); /* the hold's; also in case of hf_close() meanwhile */
     hf__cancel_attach(options->cancel, &entry);
     hf_status status = hf__driver_call(client->driver, &call);
     hf__cancel_detach(options->cancel, &entry);
     if (!call.done)
         hf__hold_drop(fresh); /* never started */
-    if (status == HF_OK) {
-        atomic_fetch_add(&client->references, 1);
+    if (status == HF_OK)
         *hold = fresh;
-    }
+    else
+        hf__client_release(client);
     return finish(error, status, &call);
 }
 

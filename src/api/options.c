@@ -25,7 +25,7 @@ static hf_status read_struct(const void *given, size_t given_size, void *options
 {
     const char *bytes = given;
     size_t known = given_size < size ? given_size : size;
-    if (given_size < sizeof(size_t) || given_size > 65536)
+    if (given_size == 0 || given_size % sizeof(size_t) != 0 || given_size > 65536)
         return hf__fail(error, HF_EINVAL, "options: set size, or use HF_CLIENT() or HF_ACQUIRE()");
     for (size_t i = size; i < given_size; i++)
         if (bytes[i] != 0)

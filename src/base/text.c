@@ -52,7 +52,7 @@ bool hf__parse_decimal(const char *text, size_t length, uint64_t max, uint64_t *
         if (text[i] < '0' || text[i] > '9')
             return false;
         uint64_t digit = (uint64_t)(text[i] - '0');
-        if (value > (max - digit) / 10)
+        if (digit > max || value > (max - digit) / 10)
             return false;
         value = value * 10 + digit;
     }

@@ -49,10 +49,13 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
 static void give_up(hf_hold *hold, const hf_error *last)
 {
     const hf__link *link = hold->link;
+    hf_error unknown;
+    hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time; given back if it was granted",
+             hold->core->config.server->display);
     if (last->status == HF_EBUSY && request_of(hold)->place == HF__IDLE)
         hf__acquire_end(hold, HF_EBUSY, last->text);
     else if (outcome_open(hold))
-        hf__acquire_end(hold, HF_EUNKNOWN, "no answer in time; given back if it was granted");
+        hf__acquire_end(hold, HF_EUNKNOWN, unknown.text);
     else if (last->status != HF_OK && request_of(hold)->place == HF__IDLE)
         hf__acquire_end(hold, last->status, last->text);
     else

@@ -70,7 +70,7 @@ static bool replication_words(const hf__link *link, hf__slice *words, size_t *co
 static hf__slice info_field(const hf__reply *reply, const char *field)
 {
     size_t length = strlen(field);
-    const char *line = reply->kind == HF__REPLY_TEXT ? reply->text : NULL;
+    const char *line = reply->text;
     while (line != NULL) {
         if (strncmp(line, field, length) == 0 && line[length] == ':')
             return (hf__slice){line + length + 1, strcspn(line + length + 1, "\r\n")};
@@ -160,6 +160,11 @@ void hf__greeting_reply(hf__link *link, const hf__reply *reply)
         hf_error why;
         hf__judge(reply, link->core->config.server->display, &why);
         hf__link_fail(link, why.status, "%s", why.text);
+        return;
+    }
+    if (reply->kind != HF__REPLY_TEXT) {
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
+                      link->core->config.server->display);
         return;
     }
     if (step != SCRIPT_STEP && !steps[step].learnt(link, reply))

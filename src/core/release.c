@@ -24,6 +24,14 @@ static void end_call(hf_hold *hold, hf_status status, const char *text)
         hf__call_done(hold->core, call, status, "%s", text);
 }
 
+static void end_unknown(hf_hold *hold, const char *when)
+{
+    hf_error unknown;
+    hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer %s", hold->core->config.server->display,
+             when);
+    end_call(hold, HF_EUNKNOWN, unknown.text);
+}
+
 void hf__release_in_background(hf_hold *hold)
 {
     hf__core *core = hold->core;
@@ -74,7 +82,7 @@ void hf__release_call_timer(hf__call *call)
     if (call->error.status != HF_OK)
         end_call(hold, call->error.status, call->error.text);
     else if (request_of(hold)->copies > 0)
-        end_call(hold, HF_EUNKNOWN, "no answer in time; the release goes on in the background");
+        end_unknown(hold, "in time; the release goes on in the background");
     else
         end_call(hold, HF_EUNAVAILABLE, hold->link->trouble.text);
 }
@@ -84,7 +92,7 @@ void hf__release_timer(hf_hold *hold)
     hf__core *core = hold->core;
     if (!hf__before(core->now, hold->give_up)) {
         hf__log(core, HF_LOG_WARNING, "a release was not answered; its lease is over now");
-        end_call(hold, HF_EUNKNOWN, "no answer before the lease was over");
+        end_unknown(hold, "before the lease was over");
         hf__hold_over(hold);
         hf__hold_settle(hold);
         return;

@@ -71,7 +71,8 @@ static hf_status copy_decoded(const parser *cursor, const char *from, const char
         *end++ = (char)(high * 16 + low);
         at += 2;
     }
-    *end = '\0';
+    while (end < *copy + (to - from)) /* a rest of the undecoded text would escape the wiping */
+        *end++ = '\0';
     return HF_OK;
 }
 

@@ -31,6 +31,10 @@ static const struct {
     {"WRONGPASS", HF__VERDICT_FINAL, HF_EDENIED, "refuses the password: "},
     {"NOPERM", HF__VERDICT_FINAL, HF_EDENIED, "denies a permission (see docs/wire.md): "},
     {"DENIED", HF__VERDICT_FINAL, HF_EDENIED, "does not let this host in: "},
+    {"ERR The user executing the script", HF__VERDICT_FINAL, HF_EDENIED,
+     "denies a permission (see docs/wire.md): "},
+    {"The user executing the script", HF__VERDICT_FINAL, HF_EDENIED,
+     "denies a permission (see docs/wire.md): "},
     {"ERR AUTH", HF__VERDICT_FINAL, HF_EDENIED, "refuses the password: "},
     {"ERR invalid password", HF__VERDICT_FINAL, HF_EDENIED, "refuses the password: "},
 };
@@ -44,30 +48,37 @@ static bool starts_with_code(const char *text, const char *code)
     return strncmp(text, code, length) == 0 && (text[length] == ' ' || text[length] == '\0');
 }
 
-/* Servers before 7.0 wrap an error that happened inside a script:
- * "ERR Error running script (call to f_...): @user_script:5: OOM command not allowed ..." */
-static const char *unwrap(const char *text)
+static int find_code(const char *text)
 {
-    const char *inner = NULL;
-    if (strncmp(text, "ERR Error running script", 24) == 0) {
-        inner = strstr(text, "@user_script");
-        inner = inner != NULL ? strchr(inner, ' ') : NULL;
-    }
-    while (inner != NULL && (*inner == ' ' || *inner == '-'))
-        inner++;
-    return inner != NULL ? inner : text;
+    int i = 0;
+    while (i < CODES && !starts_with_code(text, codes[i].code))
+        i++;
+    return i;
+}
+
+/* Servers before 7.0 wrap an error that happened inside a script, in more than one way:
+ * "ERR Error running script (call to f_...): @user_script:5: @user_script: 5: -OOM command ..."
+ * so the code may stand anywhere behind that. CODES: none is known. */
+static int find_wrapped_code(const char *text)
+{
+    int found = CODES;
+    const char *at = strncmp(text, "ERR Error running script", 24) == 0 ? text + 24 : "";
+    for (; *at != '\0' && found == CODES; at++)
+        if (*at == ' ' || *at == '-')
+            found = find_code(at + 1);
+    return found;
 }
 
 hf__verdict hf__judge(const hf__reply *reply, const char *server, hf_error *error)
 {
-    const char *text = unwrap(reply->text);
     char shown[120];
     hf__printable(shown, sizeof(shown), reply->text, reply->length);
-    for (int i = 0; i < CODES; i++) {
-        if (starts_with_code(text, codes[i].code)) {
-            hf__fail(error, codes[i].status, "%s %s%s", server, codes[i].advice, shown);
-            return codes[i].verdict;
-        }
+    int found = find_code(reply->text);
+    if (found == CODES)
+        found = find_wrapped_code(reply->text);
+    if (found < CODES) {
+        hf__fail(error, codes[found].status, "%s %s%s", server, codes[found].advice, shown);
+        return codes[found].verdict;
     }
     hf__fail(error, HF_ESERVER, "%s refuses: %s", server, shown);
     return HF__VERDICT_FINAL;

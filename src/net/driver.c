@@ -23,7 +23,7 @@
 #include "net/clock.h"
 #include "net/thread.h"
 
-enum { LINGER_MS = 20 };
+enum { LINGER_MS = 20, IDLE_MS = 100 };
 
 typedef struct hf__waiter { /* a thread that waits while another one drives */
     hf__node node;
@@ -198,6 +198,8 @@ static void abandon(hf__driver *d, hf_hold *hold)
 /* A step that an application thread takes, with all that follows from it at once. */
 static void step_from_outside(hf__driver *d, hf__event *event)
 {
+    if (!d->driving && hf__before(hf__after(d->last_turn, hf__span_ms(IDLE_MS)), hf__clock_now()))
+        hf__engine_look(d); /* a connection that ended meanwhile must not be written to */
     hf__engine_step(d, event);
     hf__engine_carry_out(d);
     notify_sleeper(d);

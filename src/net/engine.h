@@ -60,6 +60,8 @@ void hf__engine_carry_out(hf__driver *driver);
 /* Sleeps, without the mutex, until a connection, a timer or a kick has something, and deals with
  * it. */
 void hf__engine_turn(hf__driver *driver);
+/* Takes what is there on the connections, such as their end, without sleeping. */
+void hf__engine_look(hf__driver *driver);
 /* Looks at connections that cannot be waited for. */
 void hf__engine_serve_blind(hf__driver *driver);
 void hf__engine_close_ports(hf__driver *driver);

@@ -85,10 +85,11 @@ static void log_line(hf__driver *d, const hf__action *action)
     if (d->log == NULL)
         return;
     hf__format(text, sizeof(text), "%s", action->text);
+    bool nested = in_callback; /* the hook may call what does not wait, and that may log too */
     pthread_mutex_unlock(&d->mutex);
     in_callback = true;
     d->log(d->log_arg, level, text);
-    in_callback = false;
+    in_callback = nested;
     pthread_mutex_lock(&d->mutex);
 }
 
@@ -247,20 +248,33 @@ void hf__engine_serve_blind(hf__driver *d)
             serve_port(d, i);
 }
 
-/* One sleep and what it brings. */
-void hf__engine_turn(hf__driver *d)
+static void serve_ready(hf__driver *d, const struct pollfd *entries, nfds_t count, const int *links)
 {
-    struct pollfd entries[HF_LINKS_MAX + 1];
-    int links[HF_LINKS_MAX + 1];
     eventfd_t kicks;
-    nfds_t count = list_descriptors(d, entries, links);
-    sleep_until(d, entries, count);
     if (entries[0].revents != 0)
         eventfd_read(d->kick, &kicks);
     for (nfds_t i = 1; i < count; i++)
         if (entries[i].revents != 0)
             serve_port(d, links[i]);
     hf__engine_serve_blind(d);
+}
+
+void hf__engine_look(hf__driver *d)
+{
+    struct pollfd entries[HF_LINKS_MAX + 1];
+    int links[HF_LINKS_MAX + 1];
+    nfds_t count = list_descriptors(d, entries, links);
+    if (poll(entries, count, 0) > 0)
+        serve_ready(d, entries, count, links);
+}
+
+void hf__engine_turn(hf__driver *d)
+{
+    struct pollfd entries[HF_LINKS_MAX + 1];
+    int links[HF_LINKS_MAX + 1];
+    nfds_t count = list_descriptors(d, entries, links);
+    sleep_until(d, entries, count);
+    serve_ready(d, entries, count, links);
     d->last_turn = hf__clock_now();
     if (!hf__before(d->last_turn, hf__core_wake(d->core))) {
         hf__engine_step(d, &(hf__event){.kind = HF__EVENT_TICK});

@@ -169,6 +169,8 @@ void hf__reader_free(hf__reader *reader)
 
 void hf__reader_feed(hf__reader *reader, const void *bytes, size_t count)
 {
+    if (reader->no_memory || reader->refusal != NULL || reader->parser->err != 0)
+        return; /* it stays as it is */
     if (!hf__memory_allowed() || redisReaderFeed(reader->parser, bytes, count) != REDIS_OK)
         reader->no_memory = true;
 }
