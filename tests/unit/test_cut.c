@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* The same conversation (acquire, extend, release of one lock while another is held), with the
+ * connection cut after its first byte, after its second, and so on to the last; then the same with
+ * two cuts, so that reconnecting is cut too. Whatever the byte: every call ends well, since all of
+ * it can be repeated, and nothing is left at the server. */
+#include <string.h>
+
+#include "stage.h"
+
+#define S the_stage
+
+enum { BYTES_MAX = 20000 };
+
+/* Runs until the call is done; a cut costs some virtual milliseconds. */
+static void expect_ok(int call)
+{
+    for (int i = 0; i < 200 && !S.calls[call].done; i++)
+        ADVANCE_MS(10);
+    EXPECT(call, HF_OK);
+}
+
+/* Returns false if the conversation was over before the cut came. */
+static bool converse(long cut_after, long then_after)
+{
+    SETUP();
+    S.cut_after = cut_after;
+    ACQUIRE(1, "other", .wait_ms = 5000);
+    expect_ok(1);
+    bool was_cut = S.cut_after == STAGE_UNLIMITED;
+    if (was_cut && then_after > 0)
+        S.cut_after = then_after;
+    ACQUIRE(2, "x", .wait_ms = 5000);
+    expect_ok(2);
+    assert_non_null(strstr(node_get(&S.node, "x"), ":2@"));
+    EXTEND(2, 20000);
+    expect_ok(2);
+    assert_true(stage_remaining_ms(2) > 10000);
+    RELEASE(2);
+    expect_ok(2);
+    EXPECT_NO_KEY("x");
+    EXPECT_KEY("other");
+    was_cut = was_cut || S.cut_after == STAGE_UNLIMITED;
+    FINISH();
+    return was_cut;
+}
+
+static void cut_after_every_byte(void **state)
+{
+    (void)state;
+    long bytes = 1;
+    while (converse(bytes, 0))
+        assert_true(++bytes < BYTES_MAX);
+    assert_true(bytes > 2000); /* the conversation is about that long, or the test proves nothing */
+}
+
+static void cut_again_after_every_byte(void **state)
+{
+    (void)state;
+    for (long bytes = 1; bytes < 6000; bytes += 7)
+        converse(40, bytes);
+    for (long bytes = 1; bytes < 6000; bytes += 13)
+        converse(bytes, 3000);
+}
+
+static void bytes_one_by_one_and_a_cut(void **state)
+{
+    (void)state;
+    for (long bytes = 1; bytes < 6000; bytes += 11) {
+        SETUP();
+        S.trickles = true;
+        S.cut_after = bytes;
+        ACQUIRE(1, "x", .wait_ms = 5000);
+        expect_ok(1);
+        RELEASE(1);
+        expect_ok(1);
+        EXPECT_NO_KEY("x");
+        FINISH();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_after_every_byte),
+        cmocka_unit_test(cut_again_after_every_byte),
+        cmocka_unit_test(bytes_one_by_one_and_a_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

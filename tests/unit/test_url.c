@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* Server URLs: every form that the header documents, and for every way to get one wrong the
+ * position in the text. Whatever happens, a password is in no message. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/url.h"
+#include "gate.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static void expect_same(const char *given, const char *expected)
+{
+    if (expected == NULL) {
+        assert_null(given);
+        return;
+    }
+    assert_non_null(given);
+    assert_string_equal(given, expected);
+}
+
+/* ---- Good ones ---- */
+
+static const struct {
+    const char *text;
+    const char *host;
+    int port;
+    const char *path;
+    const char *user;
+    const char *password;
+    int database;
+    const char *display;
+} good[] = {
+    {"redis://localhost", "localhost", 6379, NULL, NULL, NULL, 0, "localhost:6379"},
+    {"redis://h/", "h", 6379, NULL, NULL, NULL, 0, "h:6379"},
+    {"redis://h:1", "h", 1, NULL, NULL, NULL, 0, "h:1"},
+    {"redis://h:65535/3", "h", 65535, NULL, NULL, NULL, 3, "h:65535"},
+    {"redis://h/0", "h", 6379, NULL, NULL, NULL, 0, "h:6379"},
+    {"redis://h/1000000", "h", 6379, NULL, NULL, NULL, 1000000, "h:6379"},
+    {"redis://127.0.0.1:7000", "127.0.0.1", 7000, NULL, NULL, NULL, 0, "127.0.0.1:7000"},
+    {"redis://:pw@h", "h", 6379, NULL, NULL, "pw", 0, "h:6379"},
+    {"redis://me:pw@h:7/2", "h", 7, NULL, "me", "pw", 2, "h:7"},
+    {"redis://me:@h", "h", 6379, NULL, "me", "", 0, "h:6379"},
+    {"redis://:@h", "h", 6379, NULL, NULL, "", 0, "h:6379"},
+    {"redis://me:a:b@h", "h", 6379, NULL, "me", "a:b", 0, "h:6379"},
+    {"redis://me:a@b@h", "h", 6379, NULL, "me", "a@b", 0, "h:6379"},
+    {"redis://a%40b%3Ac:%2f%3F%23%25@h", "h", 6379, NULL, "a@b:c", "/?#%", 0, "h:6379"},
+    {"redis://:%e2%82%ac%01@h", "h", 6379, NULL, NULL, "\xe2\x82\xac\x01", 0, "h:6379"},
+    {"redis://[::1]", "::1", 6379, NULL, NULL, NULL, 0, "[::1]:6379"},
+    {"redis://[fe80::1%eth0]:7/1", "fe80::1%eth0", 7, NULL, NULL, NULL, 1, "[fe80::1%eth0]:7"},
+    {"redis://u:p@[2001:db8::2]:70", "2001:db8::2", 70, NULL, "u", "p", 0, "[2001:db8::2]:70"},
+    {"redis://[1.2.3.4]", "1.2.3.4", 6379, NULL, NULL, NULL, 0, "1.2.3.4:6379"},
+    {"unix:///run/redis.sock", NULL, 0, "/run/redis.sock", NULL, NULL, 0, "/run/redis.sock"},
+    {"unix:///", NULL, 0, "/", NULL, NULL, 0, "/"},
+    {"unix:///s?db=15", NULL, 0, "/s", NULL, NULL, 15, "/s"},
+    {"unix://:pw@/s", NULL, 0, "/s", NULL, "pw", 0, "/s"},
+    {"unix://me:p%20w@/a/b?db=2", NULL, 0, "/a/b", "me", "p w", 2, "/a/b"},
+    {"unix:///a@b:c", NULL, 0, "/a@b:c", NULL, NULL, 0, "/a@b:c"},
+    {"unix:///a\tb\xff", NULL, 0, "/a\tb\xff", NULL, NULL, 0, "/a?b?"},
+};
+
+static void documented_forms_are_understood(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        hf_error error = {.status = HF_OK};
+        hf__url url;
+        if (hf__url_parse(good[i].text, &url, &error) != HF_OK)
+            fail_msg("%s: %s", good[i].text, error.text);
+        expect_same(url.host, good[i].host);
+        expect_same(url.path, good[i].path);
+        expect_same(url.user, good[i].user);
+        expect_same(url.password, good[i].password);
+        assert_int_equal(url.port, good[i].port);
+        assert_int_equal(url.database, good[i].database);
+        assert_string_equal(url.display, good[i].display);
+        hf__url_free(&url);
+        assert_null(url.host); /* freed twice is fine */
+        hf__url_free(&url);
+    }
+}
+
+static void the_longest_names_fit(void **state)
+{
+    (void)state;
+    char text[400];
+    hf__url url;
+    hf_error error;
+    snprintf(text, sizeof(text), "redis://%0253d", 0);
+    assert_int_equal(hf__url_parse(text, &url, &error), HF_OK);
+    assert_int_equal(strlen(url.host), 253);
+    assert_int_equal(strlen(url.display), sizeof(url.display) - 1); /* cut, not overrun */
+    hf__url_free(&url);
+    snprintf(text, sizeof(text), "unix:///%0106d", 0);
+    assert_int_equal(hf__url_parse(text, &url, &error), HF_OK);
+    assert_int_equal(strlen(url.path), 107); /* with a NUL all that a socket address takes */
+    assert_string_equal(url.display, url.path);
+    hf__url_free(&url);
+}
+
+/* ---- Bad ones ---- */
+
+static const struct {
+    const char *text;
+    int position; /* of the character, counted from 1 */
+    const char *part;
+} bad[] = {
+    {"", 1, "redis:// or unix://"},
+    {"localhost:6379", 1, "redis:// or unix://"},
+    {"http://h", 1, "redis:// or unix://"},
+    {"REDIS://h", 1, "redis:// or unix://"},
+    {"redis:/h", 1, "redis:// or unix://"},
+    {" redis://h", 1, "redis:// or unix://"},
+    {"rediss://h", 1, "TLS"},
+    {"redis://", 9, "host name"},
+    {"redis://:6379", 9, "host name"},
+    {"redis:///0", 9, "host name"},
+    {"redis://[]", 10, "host name"},
+    {"redis://u:p@", 13, "host name"},
+    {"redis://u:p@:1", 13, "host name"},
+    {"redis://::1", 9, "host name"},
+    {"redis://[::1", 9, "without ']'"},
+    {"redis://[::1/]", 9, "without ']'"},
+    {"redis://[::1]x", 14, "port can follow"},
+    {"redis://a b", 10, "cannot be in a host name"},
+    {"redis://a\tb", 10, "cannot be in a host name"},
+    {"redis://h\xc3\xb6st", 10, "cannot be in a host name"},
+    {"redis://a]b", 10, "cannot be in a host name"},
+    {"redis://h\n", 10, "cannot be in a host name"},
+    {"redis://h:", 11, "port from 1 to 65535"},
+    {"redis://h:0", 11, "port from 1 to 65535"},
+    {"redis://h:65536", 11, "port from 1 to 65535"},
+    {"redis://h:99999999999999999999", 11, "port from 1 to 65535"},
+    {"redis://h:-1", 11, "port from 1 to 65535"},
+    {"redis://h:x", 11, "port from 1 to 65535"},
+    {"redis://h: 1", 11, "port from 1 to 65535"},
+    {"redis://fe80::1", 14, "port from 1 to 65535"},
+    {"redis://h/x", 11, "database number"},
+    {"redis://h/-1", 11, "database number"},
+    {"redis://h/1/2", 11, "database number"},
+    {"redis://h/1?x", 11, "database number"},
+    {"redis://h/1000001", 11, "database number"},
+    {"redis://h/ ", 11, "database number"},
+    {"redis://h?db=1", 10, "nothing of the kind"},
+    {"redis://h#x", 10, "nothing of the kind"},
+    {"redis://user@h", 13, "password belongs before '@'"},
+    {"redis://@h", 9, "password belongs before '@'"},
+    {"redis://u:%@h", 11, "hexadecimal"},
+    {"redis://u:%4@h", 11, "hexadecimal"},
+    {"redis://u:%zz@h", 11, "hexadecimal"},
+    {"redis://u:%4z@h", 11, "hexadecimal"},
+    {"redis://u:%-1@h", 11, "hexadecimal"},
+    {"redis://u:a%00@h", 12, "hexadecimal"},
+    {"redis://%g1:p@h", 9, "hexadecimal"},
+    {"unix://", 8, "absolute path"},
+    {"unix://path", 8, "absolute path"},
+    {"unix://host/path", 8, "no host"},
+    {"unix://u:p@host/x", 12, "no host"},
+    {"unix://u@/p", 9, "password belongs before '@'"},
+    {"unix://u:%zz@/p", 10, "hexadecimal"},
+    {"unix:///p?x", 10, "?db=NUMBER"},
+    {"unix:///p?", 10, "?db=NUMBER"},
+    {"unix:///p?db=", 14, "database number"},
+    {"unix:///p?db=x", 14, "database number"},
+    {"unix:///p?db=1&x", 14, "database number"},
+};
+
+static void expect_bad(const char *text, int position, const char *part)
+{
+    char start[64];
+    hf_error error = {.status = HF_OK};
+    hf__url url;
+    snprintf(start, sizeof(start), "bad URL at character %d: ", position);
+    if (hf__url_parse(text, &url, &error) != HF_EINVAL)
+        fail_msg("%s was taken", text);
+    assert_int_equal(error.status, HF_EINVAL);
+    if (strncmp(error.text, start, strlen(start)) != 0 || strstr(error.text, part) == NULL)
+        fail_msg("%s: expected \"%s...%s\", got \"%s\"", text, start, part, error.text);
+    assert_null(url.host); /* nothing is left of it */
+    assert_null(url.path);
+    assert_null(url.user);
+    assert_null(url.password);
+}
+
+static void errors_point_at_the_character(void **state)
+{
+    (void)state;
+    char text[400];
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        expect_bad(bad[i].text, bad[i].position, bad[i].part);
+    snprintf(text, sizeof(text), "redis://%0254d", 0);
+    expect_bad(text, 9, "host name of 1 to 253");
+    snprintf(text, sizeof(text), "unix:///%0107d", 0);
+    expect_bad(text, 8, "107 characters");
+}
+
+static void the_error_may_be_null(void **state)
+{
+    (void)state;
+    hf__url url;
+    assert_int_equal(hf__url_parse("redis://h:x", &url, NULL), HF_EINVAL);
+}
+
+/* ---- Passwords ---- */
+
+/* Each goes wrong somewhere else, before, in or after the password. */
+static const char *const leaky[] = {
+    "redis//:s3cret@h",          "http://u:s3cret@h",       "rediss://u:s3cret@h",
+    "redis://s3cret@h",          "redis://u:s3cret%@h",     "redis://u:%s3cret@h",
+    "redis://u:s3cret@",         "redis://u:s3cret@h:x",    "redis://u:s3cret@h/x",
+    "redis://u:s3cret@h?x",      "redis://u:s3cret@[h",     "redis://u:s3cret/x@h",
+    "redis://u:s3cret?x@h",      "redis://u:s3cret#x@h",    "redis://u:s3cret@h h",
+    "redis://u:s3cret@h:99999",  "unix://u:s3cret@",        "unix://u:s3cret@host/p",
+    "unix://s3cret@/p",          "unix://u:s3cret@/p?x",    "unix://u:s3cret/x@/p",
+    "unix://u:s3cret@/p?db=x",   "redis://u:%73%33cret%@h", "redis://u:s3cret",
+    "redis:// :s3cret@h:s3cret", "redis://u:p@h:s3cret/0",  "redis://h/s3cret",
+};
+
+static void no_error_shows_a_password(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(leaky); i++) {
+        hf_error error = {.status = HF_OK};
+        hf__url url;
+        hf_client *client;
+        if (hf__url_parse(leaky[i], &url, &error) == HF_OK)
+            fail_msg("%s was taken", leaky[i]);
+        assert_true(strlen(error.text) > 0);
+        assert_null(strstr(error.text, "s3cret"));
+        assert_int_equal(hf_open(leaky[i], NULL, &client, &error), HF_EINVAL);
+        assert_null(client);
+        assert_null(strstr(error.text, "s3cret"));
+    }
+}
+
+static void the_display_shows_no_credentials(void **state)
+{
+    (void)state;
+    hf__url url;
+    hf_error error;
+    assert_int_equal(hf__url_parse("redis://us3r:s3cret@h:1/2", &url, &error), HF_OK);
+    assert_string_equal(url.display, "h:1");
+    hf__url_free(&url);
+    assert_int_equal(hf__url_parse("unix://us3r:s3cret@/p?db=1", &url, &error), HF_OK);
+    assert_string_equal(url.display, "/p");
+    hf__url_free(&url);
+}
+
+/* Freeing wipes up to the NUL; so after decoding nothing may be left behind it. */
+static void decoding_leaves_no_rest_of_the_password_behind(void **state)
+{
+    (void)state;
+    static const char encoded[] = "%41%42%43s3cret";
+    hf__url url;
+    hf_error error;
+    assert_int_equal(hf__url_parse("redis://:%41%42%43s3cret@h", &url, &error), HF_OK);
+    size_t left_over = 0;
+    for (size_t i = strlen(url.password); i < strlen(encoded); i++)
+        left_over += url.password[i] != '\0';
+    hf__url_free(&url);
+    assert_int_equal(left_over, 0);
+}
+
+/* ---- Memory ---- */
+
+static void every_allocation_may_fail(void **state)
+{
+    static const struct {
+        const char *text;
+        long allocations;
+    } cases[] = {{"redis://me:pw@h:1/2", 3}, {"unix://me:pw@/s?db=1", 3}, {"redis://h", 1}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        hf__url url;
+        hf_error error;
+        for (long refused = 0; refused < cases[i].allocations; refused++) {
+            gate_fail_at(refused);
+            assert_int_equal(hf__url_parse(cases[i].text, &url, &error), HF_ENOMEM);
+            assert_true(gate_open());
+            assert_int_equal(error.status, HF_ENOMEM);
+            assert_null(url.host);
+            assert_null(url.path);
+            assert_null(url.user);
+            assert_null(url.password);
+        }
+        gate_fail_at(cases[i].allocations);
+        assert_int_equal(hf__url_parse(cases[i].text, &url, &error), HF_OK);
+        assert_false(gate_open());
+        hf__url_free(&url);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documented_forms_are_understood),
+        cmocka_unit_test(the_longest_names_fit),
+        cmocka_unit_test(errors_point_at_the_character),
+        cmocka_unit_test(the_error_may_be_null),
+        cmocka_unit_test(no_error_shows_a_password),
+        cmocka_unit_test(the_display_shows_no_credentials),
+        cmocka_unit_test(decoding_leaves_no_rest_of_the_password_behind),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    gate_install();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
