@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The loops that the library is measured against: two synchronous round trips on a blocking
+ * connection, and nothing else. They are made as cheap as they can honestly be, for a slow baseline
+ * would flatter us: arguments and lengths are prepared once, and a new value for each pair (which
+ * any correct lock needs) is made by counting up in place.
+ *
+ * "Same scripts" reads src/lua from the source tree and runs it with EVALSHA as the library does,
+ * so that the ratio shows what the client costs and not what the scripts cost. The release answers
+ * 1 only if the key held this pair's value, so each step also proves that its acquire was granted.
+ *
+ * Key names are as long as the subject's name, but different: a release that nobody waits for may
+ * still be under way when the other side gets its turn.
+ */
+#include "bare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY       "bench:control"
+#define QUEUE_KEY "hf:q:{0}" KEY
+
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number)  TEXT_OF_(number)
+
+#define SCRIPT_MAX 65536
+
+static const char compare_and_delete[] =
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
+    "return redis.call('DEL', KEYS[1])\n";
+
+static void command_add(struct bare_command *command, const char *argument)
+{
+    command->argument[command->count] = argument;
+    command->length[command->count] = strlen(argument);
+    command->count++;
+}
+
+static void command_fill(struct bare_command *command, const char *const *arguments)
+{
+    command->count = 0;
+    while (*arguments != NULL)
+        command_add(command, *arguments++);
+}
+
+static redisReply *command_run(struct bare *bare, const struct bare_command *command)
+{
+    /* hiredis does not write to the arguments; its type merely lacks a const. */
+    return redisCommandArgv(bare->context, command->count, (const char **)command->argument,
+                            command->length);
+}
+
+/* Counts up the sixteen digits after the colon, like a mileage counter. */
+static void value_advance(struct bare *bare)
+{
+    char *digit = strchr(bare->value, '@');
+    while (*--digit == '9')
+        *digit = '0';
+    ++*digit;
+}
+
+static const char *problem_of_reply(struct bare *bare, const char *verb, const redisReply *reply)
+{
+    const char *why = "unexpected reply: somebody else holds the lock?";
+    if (reply == NULL)
+        why = bare->context->errstr;
+    else if (reply->type == REDIS_REPLY_ERROR)
+        why = reply->str;
+    snprintf(bare->problem, sizeof bare->problem, "bare %s: %s", verb, why);
+    return bare->problem;
+}
+
+const char *bare_pair(void *arg)
+{
+    struct bare *bare = arg;
+    const char *problem = NULL;
+    value_advance(bare);
+    redisReply *reply = command_run(bare, &bare->acquire);
+    if (reply == NULL || reply->type != bare->acquire_reply_type)
+        problem = problem_of_reply(bare, "acquire", reply);
+    freeReplyObject(reply);
+    if (problem != NULL)
+        return problem;
+    reply = command_run(bare, &bare->release);
+    if (reply == NULL || reply->type != REDIS_REPLY_INTEGER || reply->integer != 1)
+        problem = problem_of_reply(bare, "release", reply);
+    freeReplyObject(reply);
+    return problem;
+}
+
+static bool script_load(struct bare *bare, const char *text, size_t length, char sha[41],
+                        struct result *result)
+{
+    redisReply *reply = redisCommand(bare->context, "SCRIPT LOAD %b", text, length);
+    bool loaded = reply != NULL && reply->type == REDIS_REPLY_STRING && reply->len == 40;
+    if (loaded)
+        memcpy(sha, reply->str, 41);
+    else
+        result_fail(result, "%s", problem_of_reply(bare, "SCRIPT LOAD", reply));
+    freeReplyObject(reply);
+    return loaded;
+}
+
+static bool script_load_file(struct bare *bare, const char *path, char sha[41],
+                             struct result *result)
+{
+    char *text = malloc(SCRIPT_MAX);
+    FILE *file = fopen(path, "rb");
+    size_t length = 0;
+    if (text != NULL && file != NULL)
+        length = fread(text, 1, SCRIPT_MAX, file);
+    bool loaded = false;
+    if (length > 0 && length < SCRIPT_MAX)
+        loaded = script_load(bare, text, length, sha, result);
+    else
+        result_fail(result, "cannot read the script %s", path);
+    if (file != NULL)
+        fclose(file);
+    free(text);
+    return loaded;
+}
+
+static bool connect_to(struct bare *bare, const struct server *server, enum transport transport,
+                       struct result *result)
+{
+    *bare = (struct bare){0};
+    snprintf(bare->value, sizeof bare->value, "%s:%016d@%s", "00112233445566778899aabbccddeeff", 0,
+             "bench:12345/12345");
+    bare->context = transport == OVER_TCP ? redisConnect("127.0.0.1", server->port)
+                                          : redisConnectUnix(server->socket_path);
+    if (bare->context == NULL)
+        return result_fail(result, "out of memory");
+    if (bare->context->err == 0)
+        return true;
+    result_fail(result, "bare connection: %s", bare->context->errstr);
+    bare_close(bare);
+    return false;
+}
+
+bool bare_open_same_scripts(struct bare *bare, const struct server *server,
+                            enum transport transport, struct result *result)
+{
+    if (!connect_to(bare, server, transport, result))
+        return false;
+    if (!script_load_file(bare, HF_LUA_DIR "/acquire.lua", bare->acquire_sha, result) ||
+        !script_load_file(bare, HF_LUA_DIR "/release.lua", bare->release_sha, result)) {
+        bare_close(bare);
+        return false;
+    }
+    const char *const acquire[] = {"EVALSHA",   bare->acquire_sha,       "2", KEY, QUEUE_KEY,
+                                   bare->value, TEXT_OF(BENCH_LEASE_MS), NULL};
+    const char *const release[] = {"EVALSHA", bare->release_sha, "2", KEY,
+                                   QUEUE_KEY, bare->value,       "0", NULL};
+    command_fill(&bare->acquire, acquire);
+    command_fill(&bare->release, release);
+    bare->acquire_reply_type = REDIS_REPLY_ARRAY;
+    return true;
+}
+
+bool bare_open_canonical(struct bare *bare, const struct server *server, enum transport transport,
+                         struct result *result)
+{
+    if (!connect_to(bare, server, transport, result))
+        return false;
+    if (!script_load(bare, compare_and_delete, sizeof compare_and_delete - 1, bare->release_sha,
+                     result)) {
+        bare_close(bare);
+        return false;
+    }
+    const char *const acquire[] = {"SET", KEY, bare->value, "NX", "PX", TEXT_OF(BENCH_LEASE_MS),
+                                   NULL};
+    const char *const release[] = {"EVALSHA", bare->release_sha, "1", KEY, bare->value, NULL};
+    command_fill(&bare->acquire, acquire);
+    command_fill(&bare->release, release);
+    bare->acquire_reply_type = REDIS_REPLY_STATUS;
+    return true;
+}
+
+void bare_close(struct bare *bare)
+{
+    redisFree(bare->context);
+    bare->context = NULL;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The baselines: what an expert would write by hand with hiredis, for one thread and one lock.
+ */
+#ifndef BENCH_BARE_H
+#define BENCH_BARE_H
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+
+#include "bench.h"
+#include "server.h"
+
+#define BARE_ARGUMENTS_MAX 8
+
+struct bare_command {
+    int count;
+    const char *argument[BARE_ARGUMENTS_MAX];
+    size_t length[BARE_ARGUMENTS_MAX];
+};
+
+/* Must not move once it is open: the commands point into it. */
+struct bare {
+    redisContext *context;
+    char value[80];
+    char acquire_sha[41];
+    char release_sha[41];
+    struct bare_command acquire;
+    struct bare_command release;
+    int acquire_reply_type;
+    char problem[160];
+};
+
+/* Opens a loop that runs the library's own scripts, or the canonical SET NX PX with a
+ * compare-and-delete script. On failure there is nothing to close. */
+bool bare_open_same_scripts(struct bare *bare, const struct server *server,
+                            enum transport transport, struct result *result);
+bool bare_open_canonical(struct bare *bare, const struct server *server, enum transport transport,
+                         struct result *result);
+void bare_close(struct bare *bare);
+
+/* A measure_step: acquires and releases once. */
+const char *bare_pair(void *arg);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every workload sees: the settings of this run, its own row of the table in main.c, and the
+ * result that it fills. A new workload is one function of this type and one row there.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "report.h"
+
+#define BENCH_LEASE_MS 10000
+
+enum transport { OVER_TCP, OVER_UNIX };
+enum placement { UNPINNED, PINNED };
+
+struct bench {
+    bool quick; /* one short repetition: shows that it runs, not how fast */
+    int repetitions;
+    int64_t warm_up_ns;   /* before each measured stretch, of each side */
+    int64_t stretch_ns;   /* how long each side is measured in one repetition */
+    cpu_set_t all_cpus;   /* what we were started with */
+    cpu_set_t pinned_cpu; /* the first of these */
+};
+
+struct workload;
+
+/* False when nothing could be measured or a call went wrong; result->problem then says what. */
+typedef bool workload_function(const struct bench *bench, const struct workload *workload,
+                               struct result *result);
+
+struct workload {
+    const char *name;
+    workload_function *run;
+    double gate;
+    enum gate_kind gate_kind;
+    const char *unit;
+    enum transport transport;
+    enum placement placement;
+};
+
+workload_function run_w1_same_scripts;
+workload_function run_w1_canonical;
+workload_function run_w1_nowait;
+workload_function run_w1_memory;
+
+/* Set by SIGINT and SIGTERM; long loops look at it so that servers and folders are cleaned up. */
+extern volatile sig_atomic_t bench_interrupted;
+
+/* The cpus of a placement, and moving the calling thread there. Threads started later inherit it,
+ * so this comes before hf_open(). */
+const cpu_set_t *bench_cpus(const struct bench *bench, enum placement placement);
+bool bench_move_to(const struct bench *bench, enum placement placement, struct result *result);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * holdfast-bench: runs the workloads of the table below, all of them or those that are named, and
+ * reports each as soon as it is done. Speeds are judged as ratios within one run, against the gates
+ * that stand next to the names.
+ *
+ * Exit code: 0 when everything could be measured, also if gates were missed (that is news, not a
+ * fault, on a busy machine) unless --strict; 1 when a workload failed, which means that a call gave
+ * a wrong answer or no server could be started; 2 for bad arguments; 130 when interrupted.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+
+#define ROW(name, run, gate, transport, placement)                 \
+    {                                                              \
+        name, run, gate, GATE_ON_RATIO, "us", transport, placement \
+    }
+
+static const struct workload workloads[] = {
+    ROW("w1-tcp-pinned", run_w1_same_scripts, 1.10, OVER_TCP, PINNED),
+    ROW("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
+    ROW("w1-tcp-unpinned", run_w1_same_scripts, 1.10, OVER_TCP, UNPINNED),
+    ROW("w1-unix-unpinned", run_w1_same_scripts, 1.10, OVER_UNIX, UNPINNED),
+    ROW("w1c-tcp-pinned", run_w1_canonical, 1.30, OVER_TCP, PINNED),
+    ROW("w1c-unix-pinned", run_w1_canonical, 1.30, OVER_UNIX, PINNED),
+    ROW("w1c-tcp-unpinned", run_w1_canonical, 1.30, OVER_TCP, UNPINNED),
+    ROW("w1c-unix-unpinned", run_w1_canonical, 1.30, OVER_UNIX, UNPINNED),
+    ROW("w1n-tcp-pinned", run_w1_nowait, 1.00, OVER_TCP, PINNED),
+    ROW("w1n-unix-pinned", run_w1_nowait, 1.00, OVER_UNIX, PINNED),
+    ROW("w1n-tcp-unpinned", run_w1_nowait, 0.75, OVER_TCP, UNPINNED),
+    ROW("w1n-unix-unpinned", run_w1_nowait, 0.75, OVER_UNIX, UNPINNED),
+    {"w1-memory", run_w1_memory, 1024, GATE_ON_VALUE, "KiB", OVER_UNIX, PINNED},
+};
+
+#define WORKLOAD_COUNT (sizeof workloads / sizeof workloads[0])
+
+struct options {
+    bool list;
+    bool quick;
+    bool strict;
+    const char *json_path;
+    char **names; /* of workloads; none: all */
+    int name_count;
+};
+
+struct tally {
+    int passed;
+    int missed;
+    int failed;
+};
+
+volatile sig_atomic_t bench_interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    bench_interrupted = 1;
+}
+
+static void signals_catch(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+const cpu_set_t *bench_cpus(const struct bench *bench, enum placement placement)
+{
+    return placement == PINNED ? &bench->pinned_cpu : &bench->all_cpus;
+}
+
+bool bench_move_to(const struct bench *bench, enum placement placement, struct result *result)
+{
+    if (sched_setaffinity(0, sizeof(cpu_set_t), bench_cpus(bench, placement)) == 0)
+        return true;
+    return result_fail(result, "sched_setaffinity: %s", strerror(errno));
+}
+
+static void bench_prepare(struct bench *bench, bool quick)
+{
+    *bench = (struct bench){.quick = quick,
+                            .repetitions = quick ? 1 : REPETITIONS_MAX,
+                            .warm_up_ns = quick ? 10000000 : 200000000,
+                            .stretch_ns = quick ? 50000000 : 1000000000};
+    if (sched_getaffinity(0, sizeof bench->all_cpus, &bench->all_cpus) != 0)
+        CPU_SET(0, &bench->all_cpus);
+    size_t cpu = 0;
+    while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &bench->all_cpus))
+        cpu++;
+    CPU_SET(cpu, &bench->pinned_cpu);
+}
+
+static void usage(FILE *out)
+{
+    fputs("usage: holdfast-bench [--quick] [--strict] [--json PATH] [WORKLOAD...]\n"
+          "       holdfast-bench --list\n"
+          "\n"
+          "  WORKLOAD     a name of --list, or the part before a dash: w1n is all of w1n-*\n"
+          "  --quick      one short repetition: a smoke test, no measurement\n"
+          "  --strict     exit with 1 if a gate was missed\n"
+          "  --json PATH  append a line per workload to PATH; without WORKLOAD, start it anew\n",
+          out);
+}
+
+static void options_parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"list", no_argument, NULL, 'l'},   {"quick", no_argument, NULL, 'q'},
+        {"strict", no_argument, NULL, 's'}, {"json", required_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0}};
+    int letter;
+    while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (letter == 'l')
+            options->list = true;
+        else if (letter == 'q')
+            options->quick = true;
+        else if (letter == 's')
+            options->strict = true;
+        else if (letter == 'j')
+            options->json_path = optarg;
+        else {
+            usage(letter == 'h' ? stdout : stderr);
+            exit(letter == 'h' ? 0 : 2);
+        }
+    }
+    options->names = argv + optind;
+    options->name_count = argc - optind;
+}
+
+static bool name_matches(const char *wanted, const char *workload_name)
+{
+    size_t length = strlen(wanted);
+    if (strncmp(wanted, workload_name, length) != 0)
+        return false;
+    return workload_name[length] == '\0' || workload_name[length] == '-';
+}
+
+static bool is_selected(const struct options *options, const struct workload *workload)
+{
+    for (int i = 0; i < options->name_count; i++)
+        if (name_matches(options->names[i], workload->name))
+            return true;
+    return options->name_count == 0;
+}
+
+/* A name that selects nothing is a typing error, and silence would look like success. */
+static bool names_are_known(const struct options *options)
+{
+    for (int i = 0; i < options->name_count; i++) {
+        bool known = false;
+        for (size_t row = 0; row < WORKLOAD_COUNT; row++)
+            known = known || name_matches(options->names[i], workloads[row].name);
+        if (!known) {
+            fprintf(stderr, "holdfast-bench: no workload %s; see --list\n", options->names[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void run_one(const struct bench *bench, const struct workload *workload, FILE *json,
+                    struct tally *tally)
+{
+    struct report_row row = {.workload = workload->name,
+                             .unit = workload->unit,
+                             .gate = workload->gate,
+                             .gate_kind = workload->gate_kind,
+                             .quick = bench->quick};
+    result_clear(&row.result);
+    bool measured = workload->run(bench, workload, &row.result);
+    report_table_row(stdout, &row);
+    fflush(stdout);
+    if (json != NULL) {
+        report_json_line(json, &row);
+        fflush(json);
+    }
+    if (!measured)
+        tally->failed++;
+    else if (report_passed(&row))
+        tally->passed++;
+    else
+        tally->missed++;
+}
+
+static int run_selected(const struct bench *bench, const struct options *options, FILE *json)
+{
+    struct tally tally = {0};
+    report_table_head(stdout);
+    for (size_t row = 0; row < WORKLOAD_COUNT && !bench_interrupted; row++)
+        if (is_selected(options, &workloads[row]))
+            run_one(bench, &workloads[row], json, &tally);
+    printf("%d passed, %d missed their gate, %d failed%s\n", tally.passed, tally.missed,
+           tally.failed, bench->quick ? " (quick: numbers mean little)" : "");
+    if (bench_interrupted)
+        return 130;
+    return tally.failed > 0 || (options->strict && tally.missed > 0) ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {0};
+    options_parse(argc, argv, &options);
+    if (options.list) {
+        for (size_t row = 0; row < WORKLOAD_COUNT; row++)
+            puts(workloads[row].name);
+        return 0;
+    }
+    if (!names_are_known(&options))
+        return 2;
+    FILE *json = NULL;
+    if (options.json_path != NULL) {
+        json = fopen(options.json_path, options.name_count == 0 ? "we" : "ae");
+        if (json == NULL) {
+            fprintf(stderr, "holdfast-bench: %s: %s\n", options.json_path, strerror(errno));
+            return 2;
+        }
+    }
+    signals_catch();
+    struct bench bench;
+    bench_prepare(&bench, options.quick);
+    int code = run_selected(&bench, &options, json);
+    if (json != NULL && fclose(json) != 0)
+        code = 1;
+    return code;
+}

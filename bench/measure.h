@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Times two or more ways of doing the same thing against each other, in turns.
+ */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include <stdint.h>
+
+#include "bench.h"
+
+#define REPETITIONS_MAX 5
+
+/* Does the work once. NULL when it went well, else a text that belongs to arg. */
+typedef const char *measure_step(void *arg);
+
+/* Times from 1 ns up, in buckets that are at most 1/64 of their value wide. */
+#define HISTOGRAM_SUB_BITS 6
+#define HISTOGRAM_BUCKETS  ((64 - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS)
+
+struct histogram {
+    uint64_t total;
+    uint64_t max_ns;
+    uint64_t count[HISTOGRAM_BUCKETS];
+};
+
+struct side {
+    measure_step *step;
+    void *arg;
+    double step_us[REPETITIONS_MAX]; /* mean time of one step, for each repetition */
+    struct histogram histogram;      /* of the steps of all repetitions */
+};
+
+/* Runs every side once in each repetition, beginning with another one each time, so that a machine
+ * that slows down slows all of them down. */
+bool measure_in_turns(const struct bench *bench, struct side *sides, int side_count,
+                      struct result *result);
+
+/* Fills the result from the two sides: medians of the repetitions; the ratio is the median of the
+ * repetitions' ratios. Percentiles are those of the subject. */
+void measure_compare(const struct bench *bench, const struct side *subject,
+                     const struct side *baseline, struct result *result);
+
+#endif

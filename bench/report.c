@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Shows results. A missed gate is a result like any other: it is printed, never hidden, and it is
+ * main.c that decides whether it matters for the exit code. A workload that failed has no numbers
+ * and never passes.
+ *
+ * Nothing here allocates or keeps state; rows are printed as they are finished, so that a run that
+ * is interrupted has shown everything it learned. Columns have fixed widths for the same reason.
+ */
+#include "report.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+void result_clear(struct result *result)
+{
+    *result = (struct result){
+        .value = NAN, .baseline = NAN, .ratio = NAN, .p50_us = NAN, .p99_us = NAN, .max_us = NAN};
+}
+
+bool result_fail(struct result *result, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(result->problem, sizeof result->problem, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool report_passed(const struct report_row *row)
+{
+    if (row->result.problem[0] != '\0')
+        return false;
+    if (row->gate_kind == GATE_ON_RATIO)
+        return row->result.ratio <= row->gate;
+    return row->result.value < row->gate;
+}
+
+void report_table_head(FILE *out)
+{
+    fprintf(out, "%-20s %10s %-4s %10s %6s %8s  %-6s %9s %9s %9s\n", "workload", "value", "unit",
+            "baseline", "ratio", "gate", "", "p50 us", "p99 us", "max us");
+}
+
+static void table_cell(FILE *out, int width, int decimals, double number)
+{
+    if (isnan(number))
+        fprintf(out, " %*s", width, "-");
+    else
+        fprintf(out, " %*.*f", width, decimals, number);
+}
+
+void report_table_row(FILE *out, const struct report_row *row)
+{
+    const struct result *result = &row->result;
+    if (result->problem[0] != '\0') {
+        fprintf(out, "%-20s FAILED: %s\n", row->workload, result->problem);
+        return;
+    }
+    fprintf(out, "%-20s", row->workload);
+    table_cell(out, 10, 2, result->value);
+    fprintf(out, " %-4s", row->unit);
+    table_cell(out, 10, 2, result->baseline);
+    table_cell(out, 6, 3, result->ratio);
+    fprintf(out, " %s%7.2f", row->gate_kind == GATE_ON_RATIO ? " " : "<", row->gate);
+    fprintf(out, "  %-6s", report_passed(row) ? "pass" : "MISSED");
+    table_cell(out, 9, 1, result->p50_us);
+    table_cell(out, 9, 1, result->p99_us);
+    table_cell(out, 9, 1, result->max_us);
+    fputc('\n', out);
+}
+
+static void json_number(FILE *out, const char *key, double number)
+{
+    if (isnan(number))
+        fprintf(out, ",\"%s\":null", key);
+    else
+        fprintf(out, ",\"%s\":%.3f", key, number);
+}
+
+/* Problems carry texts of the server and of the system, so they may hold any byte. */
+static void json_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0'; byte++) {
+        if (*byte == '"' || *byte == '\\')
+            fprintf(out, "\\%c", *byte);
+        else if (*byte < 0x20 || *byte >= 0x7f)
+            fprintf(out, "\\u%04x", *byte);
+        else
+            fputc(*byte, out);
+    }
+    fputc('"', out);
+}
+
+void report_json_line(FILE *out, const struct report_row *row)
+{
+    const struct result *result = &row->result;
+    fprintf(out, "{\"workload\":\"%s\"", row->workload);
+    json_number(out, "value", result->value);
+    fprintf(out, ",\"unit\":\"%s\"", row->unit);
+    json_number(out, "baseline", result->baseline);
+    json_number(out, "ratio", result->ratio);
+    fprintf(out, ",\"gate\":%.2f,\"pass\":%s", row->gate, report_passed(row) ? "true" : "false");
+    json_number(out, "p50", result->p50_us);
+    json_number(out, "p99", result->p99_us);
+    json_number(out, "max", result->max_us);
+    if (row->quick)
+        fputs(",\"quick\":true", out);
+    if (result->problem[0] != '\0') {
+        fputs(",\"problem\":", out);
+        json_string(out, result->problem);
+    }
+    fputs("}\n", out);
+}

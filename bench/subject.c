@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What is being measured, through the public header and with default options, because that is what
+ * people will run. Every status is looked at: a benchmark that counts refused acquires as fast ones
+ * proves nothing.
+ */
+#include "subject.h"
+
+#include <stdio.h>
+
+bool subject_open(struct subject *subject, const struct server *server, enum transport transport,
+                  struct result *result)
+{
+    *subject = (struct subject){0};
+    char url[128];
+    if (transport == OVER_TCP)
+        snprintf(url, sizeof url, "redis://127.0.0.1:%d", server->port);
+    else
+        snprintf(url, sizeof url, "unix://%s", server->socket_path);
+    hf_error error;
+    hf_status status = hf_open(url, NULL, &subject->client, &error);
+    if (status == HF_OK)
+        return true;
+    return result_fail(result, "hf_open: %s: %s", hf_status_name(status), error.text);
+}
+
+bool subject_close(struct subject *subject, struct result *result)
+{
+    hf_status status = hf_close(subject->client);
+    subject->client = NULL;
+    if (status == HF_OK)
+        return true;
+    return result_fail(result, "hf_close: %s", hf_status_name(status));
+}
+
+static const char *problem_of(struct subject *subject, const char *call, hf_status status,
+                              const char *text)
+{
+    snprintf(subject->problem, sizeof subject->problem, "%s: %s: %s", call, hf_status_name(status),
+             text);
+    return subject->problem;
+}
+
+const char *subject_pair(void *arg)
+{
+    struct subject *subject = arg;
+    hf_hold *hold;
+    hf_error error;
+    hf_status status = hf_acquire(subject->client, "bench:subject",
+                                  HF_ACQUIRE(.lease_ms = BENCH_LEASE_MS), &hold, &error);
+    if (status != HF_OK)
+        return problem_of(subject, "hf_acquire", status, error.text);
+    if (subject->nowait) {
+        status = hf_release_nowait(&hold);
+        return status == HF_OK ? NULL : problem_of(subject, "hf_release_nowait", status, "");
+    }
+    status = hf_release(&hold, &error);
+    return status == HF_OK ? NULL : problem_of(subject, "hf_release", status, error.text);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The library as a user would call it: one client, one thread, one lock.
+ */
+#ifndef BENCH_SUBJECT_H
+#define BENCH_SUBJECT_H
+
+#include <holdfast.h>
+
+#include "bench.h"
+#include "server.h"
+
+struct subject {
+    hf_client *client;
+    bool nowait; /* release without waiting for the answer */
+    char problem[PROBLEM_SIZE];
+};
+
+bool subject_open(struct subject *subject, const struct server *server, enum transport transport,
+                  struct result *result);
+bool subject_close(struct subject *subject, struct result *result);
+
+/* A measure_step: acquires and releases once. Anything but HF_OK is a problem. */
+const char *subject_pair(void *arg);
+
+#endif
