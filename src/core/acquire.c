@@ -13,7 +13,7 @@
 #include "core/fail.h"
 #include "core/state.h"
 
-enum { PAUSE_MIN_MS = 10 };
+enum { PAUSE_MIN_MS = 10, ENDED_BEFORE = -1 };
 
 static hf__request *request_of(hf_hold *hold)
 {
@@ -42,7 +42,7 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
         hf__release_in_background(hold);
     else
         hf__hold_over(hold);
-    hf__call_done(core, call, status, "%s", text);
+    hf__call_done(core, call, status, text);
 }
 
 /* The caller's time is up, or the last try has brought nothing. */
@@ -148,60 +148,56 @@ void hf__acquire_timer(hf__call *call)
     hf__hold_settle(hold);
 }
 
-static bool granted(hf_hold *hold, int64_t remaining_ms)
+static void granted(hf_hold *hold, int64_t remaining_ms)
 {
     hf__call *call = hold->call;
     hf__hold_believe(hold, request_of(hold)->sent, remaining_ms);
     if (hf__hold_expired(hold)) {
         /* Too late to be of use. Asking again, with the same value, renews or takes it anew. */
         hf__link_submit(request_of(hold));
-        return true;
+        return;
     }
     hold->state = HF__HOLD_HELD;
     hold->handed_out = true;
     hold->run = hold->link->run;
     hold->call = NULL;
-    hf__call_done(hold->core, call, HF_OK, "%s", "");
-    return true;
+    hf__call_done(hold->core, call, HF_OK, "");
 }
 
-static bool busy(hf_hold *hold, const hf__reply *remaining, const hf__reply *holder)
+static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *holder)
 {
     char shown[120];
     hf_error why;
-    if (remaining->kind != HF__REPLY_INTEGER || holder->kind != HF__REPLY_TEXT)
-        return false;
     if (hf__link_releases(hold->link, hf__hold_key(hold))) {
         /* Our own release has been delayed (the server had forgotten the script): it is on its way
          * again, and this request now goes after it. */
         hf__link_submit(request_of(hold));
-        return true;
+        return;
     }
     hf__printable(shown, sizeof(shown), holder->text, holder->length);
     hf__fail(&why, HF_EBUSY, "held by %s", shown);
-    try_over(hold, &why, hf__sane_ms(remaining->integer));
-    return true;
+    try_over(hold, &why, remaining_ms);
 }
 
 bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
 {
-    if (reply->kind != HF__REPLY_ARRAY || reply->count < 1 ||
-        reply->elements[0].kind != HF__REPLY_TEXT || reply->elements[0].length != 1)
-        return false;
     const hf__reply *words = reply->elements;
     hold->call->round_trip = hf__between(request_of(hold)->sent, hold->core->now);
-    switch (words[0].text[0]) {
-    case 'G':
-        return reply->count == 2 && words[1].kind == HF__REPLY_INTEGER &&
-               granted(hold, hf__sane_ms(words[1].integer));
-    case 'B':
-        return reply->count == 3 && busy(hold, &words[1], &words[2]);
-    case 'T': /* only after a release of this hold, which no live call can have sent */
+    if (reply->kind == HF__REPLY_INTEGER && reply->integer >= 0) {
+        granted(hold, hf__sane_ms(reply->integer));
+        return true;
+    }
+    if (reply->kind == HF__REPLY_INTEGER && reply->integer == ENDED_BEFORE) {
+        /* Only after a release of this hold, which no live call can have sent. */
         hf__acquire_end(hold, HF_EINTERNAL, "the server says that this hold has ended before");
         return true;
-    default:
-        return false;
     }
+    if (reply->kind == HF__REPLY_ARRAY && reply->count == 2 && words[0].kind == HF__REPLY_INTEGER &&
+        words[1].kind == HF__REPLY_TEXT) {
+        busy(hold, hf__sane_ms(words[0].integer), &words[1]);
+        return true;
+    }
+    return false;
 }
 
 void hf__acquire_refused(hf_hold *hold, const hf_error *why)

@@ -3,6 +3,7 @@
  * means is decided in link.c and in the file of each kind of request; nothing here waits, and every
  * step leaves all lists consistent. */
 #include <stdarg.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -55,15 +56,13 @@ void hf__log(hf__core *core, hf_log_level level, const char *format, ...)
     va_end(arguments);
 }
 
-void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char *format, ...)
+void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char *text)
 {
     assert(!call->done && !hf__node_linked(&call->node));
-    hf_error outcome = {.status = status};
-    va_list arguments;
-    va_start(arguments, format); /* which may well point into the call's own error */
-    hf__vformat(outcome.text, sizeof(outcome.text), format, arguments);
-    va_end(arguments);
-    call->error = outcome;
+    size_t length = strnlen(text, sizeof(call->error.text) - 1);
+    memmove(call->error.text, text, length); /* which may well be the call's own error */
+    call->error.text[length] = '\0';
+    call->error.status = status;
     call->done = true;
     hf__timer_clear(&core->timers, &call->timer);
     hf__list_append(&core->done, &call->node);
@@ -100,7 +99,7 @@ static void finish_closing(hf__core *core)
 {
     hf__call *call = core->closing;
     if (call != NULL && !call->done && core->releasing == 0)
-        hf__call_done(core, call, HF_OK, "%s", "");
+        hf__call_done(core, call, HF_OK, "");
 }
 
 /* ---- Events ---- */

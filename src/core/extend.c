@@ -21,7 +21,7 @@ static void end_first(hf_hold *hold, hf_status status, const char *text)
 {
     hf__call *call = first_call(hold);
     hf__list_remove(&hold->extends, &call->node);
-    hf__call_done(hold->core, call, status, "%s", text);
+    hf__call_done(hold->core, call, status, text);
 }
 
 void hf__extend_end_all(hf_hold *hold, hf_status status, const char *text)

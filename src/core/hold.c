@@ -16,19 +16,39 @@
 #include "core/name.h"
 #include "core/state.h"
 
-enum { VALUE_MAX = 32 + 1 + 20 + 1 + 64 + 1 + 20 + 1 + 20 + 1, DRIFT_DIVISOR = 100 };
+enum { VALUE_MAX = 32 + 1 + 20 + 1 + 64 + 1 + 20 + 1 + 20, DRIFT_DIVISOR = 100 };
+
+static size_t put_text(char *place, const char *text, size_t max)
+{
+    size_t length = strnlen(text, max);
+    memcpy(place, text, length);
+    return length;
+}
+
+static size_t put_number(char *place, char before, uint64_t number)
+{
+    place[0] = before;
+    return 1 + hf__digits(place + 1, number);
+}
+
+/* <client id>:<number>@<host>:<pid>/<thread>. Made for every acquire, so without printf. */
+static size_t make_value(char *value, const hf__identity *who)
+{
+    size_t length = put_text(value, who->client_id, 32);
+    length += put_number(value + length, ':', who->number);
+    value[length++] = '@';
+    length += put_text(value + length, who->host, 64);
+    length += put_number(value + length, ':', who->pid);
+    length += put_number(value + length, '/', who->thread);
+    return length;
+}
 
 hf_hold *hf__hold_new(const hf__identity *who, const char *prefix, size_t prefix_length,
                       const char *name, size_t name_length, hf__span lease)
 {
     char value[VALUE_MAX];
-    char host[65];
-    hf__printable(host, sizeof(host), who->host, strlen(who->host));
-    hf__format(value, sizeof(value), "%s:%llu@%s:%llu/%llu", who->client_id,
-               (unsigned long long)who->number, host, (unsigned long long)who->pid,
-               (unsigned long long)who->thread);
+    size_t value_length = make_value(value, who);
     size_t key_length = prefix_length + name_length;
-    size_t value_length = strlen(value);
     hf_hold *hold = hf__alloc(sizeof(*hold) + key_length + value_length);
     if (hold == NULL)
         return NULL;

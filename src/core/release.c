@@ -21,7 +21,7 @@ static void end_call(hf_hold *hold, hf_status status, const char *text)
     hf__call *call = hold->call;
     hold->call = NULL;
     if (call != NULL)
-        hf__call_done(hold->core, call, status, "%s", text);
+        hf__call_done(hold->core, call, status, text);
 }
 
 static void end_unknown(hf_hold *hold, const char *when)

@@ -147,8 +147,7 @@ static inline hf__slice hf__hold_value(const hf_hold *hold)
 /* core.c */
 void hf__log(hf__core *core, hf_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char *text);
 
 /* link.c */
 void hf__link_init(hf__core *core, int index);

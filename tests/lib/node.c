@@ -152,7 +152,7 @@ static void run_acquire(struct node *node, const word *arguments, hf__buffer *ou
     node->acquires++;
     for (int i = 0; i < node->tomb_count && i < NODE_KEYS; i++) {
         if (is(value, node->tombs[i])) {
-            say(out, "*1\r\n$1\r\nT\r\n");
+            say(out, ":-1\r\n");
             return;
         }
     }
@@ -163,7 +163,8 @@ static void run_acquire(struct node *node, const word *arguments, hf__buffer *ou
     if (key == NULL)
         key = put(node, name, value, number_of(arguments[3]));
     bool mine = is_mine(key, value);
-    say(out, mine ? "*2\r\n$1\r\nG\r\n" : "*3\r\n$1\r\nB\r\n");
+    if (!mine)
+        say(out, "*2\r\n");
     say_number(out, remaining_of(node, key));
     if (!mine)
         say_bulk(out, key->value);

@@ -283,13 +283,36 @@ static void a_reply_that_comes_twice_breaks_the_link_only(void **state)
     (void)state;
     SETUP();
     ACQUIRE(1, "x");
-    node_say(&S.node, "*2\r\n$1\r\nG\r\n:10000\r\n*2\r\n$1\r\nG\r\n:10000\r\n");
+    node_say(&S.node, ":10000\r\n:10000\r\n");
     ACQUIRE(2, "y");
     EXPECT(2, HF_OK);
     assert_non_null(strstr(S.last_log, "nobody asked for"));
     RELEASE(1);
     ADVANCE_MS(20);
     EXPECT(1, HF_OK);
+    FINISH();
+}
+
+static void a_hold_that_ended_before_is_a_fault_that_is_told(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "warm");
+    node_say(&S.node, ":-1\r\n");
+    ACQUIRE(2, "x", .wait_ms = 5000);
+    EXPECT(2, HF_EINTERNAL);
+    FINISH();
+}
+
+static void a_holder_with_an_absurd_expiry_is_waited_for(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "warm");
+    node_say(&S.node, "*2\r\n:9223372036854775807\r\n$1\r\ny\r\n");
+    ACQUIRE(2, "x", .wait_ms = 5000);
+    ADVANCE_MS(100);
+    EXPECT(2, HF_OK);
     FINISH();
 }
 
@@ -425,21 +448,23 @@ static void errors_that_cannot_pass(void **state)
 static void answers_that_make_no_sense_are_not_believed(void **state)
 {
     (void)state;
-    static const char *const nonsense[] = {":1\r\n",
-                                           "+OK\r\n",
-                                           "$-1\r\n",
-                                           "*0\r\n",
-                                           "*1\r\n$1\r\nG\r\n",
-                                           "*2\r\n$1\r\nG\r\n$1\r\n1\r\n",
-                                           "*2\r\n$1\r\nX\r\n:1\r\n",
-                                           "*2\r\n:1\r\n:1\r\n",
-                                           "*3\r\n$1\r\nB\r\n:1\r\n:1\r\n",
-                                           "*2\r\n$2\r\nGG\r\n:1\r\n",
-                                           "HTTP/1.1 200 OK\r\n\r\n",
-                                           "*9999999\r\n",
-                                           "$-7\r\n",
-                                           "\r\n",
-                                           "*2\r\n$1\r\nG\r\n*0\r\n"};
+    static const char *const nonsense[] = {
+        ":-2\r\n",
+        ":-9223372036854775808\r\n",
+        "+OK\r\n",
+        "$5\r\n10000\r\n",
+        "$-1\r\n",
+        "*0\r\n",
+        "*1\r\n:1\r\n",
+        "*2\r\n:1\r\n:1\r\n",
+        "*2\r\n$1\r\n1\r\n$1\r\nx\r\n",
+        "*3\r\n:1\r\n$1\r\nx\r\n:1\r\n",
+        "*2\r\n:1\r\n*0\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n",
+        "*9999999\r\n",
+        "$-7\r\n",
+        "\r\n",
+    };
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         SETUP();
         ACQUIRE(1, "warm");
@@ -502,6 +527,8 @@ int main(void)
         cmocka_unit_test(a_late_copy_after_a_refusal_takes_nothing),
         cmocka_unit_test(a_late_copy_after_the_release_takes_nothing),
         cmocka_unit_test(a_reply_that_comes_twice_breaks_the_link_only),
+        cmocka_unit_test(a_hold_that_ended_before_is_a_fault_that_is_told),
+        cmocka_unit_test(a_holder_with_an_absurd_expiry_is_waited_for),
         cmocka_unit_test(cancel_while_pausing),
         cmocka_unit_test(cancel_gives_back_a_grant_under_way),
         cmocka_unit_test(cancel_after_the_grant_changes_nothing),
