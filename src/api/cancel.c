@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A cancel keeps a list of the calls that run under it. Its mutex is taken before a driver's, never
- * the other way round: a call attaches before it enters its driver and detaches after it has left.
- * So a call in the list is alive, and firing may touch it. */
+/* A cancel keeps a list of the calls that run under it. Firing goes through the list and asks each
+ * driver to end its call, without holding the cancel's own mutex: a log hook may run meanwhile, and
+ * may want to use this cancel. The call that is being ended is marked, and cannot leave the list
+ * (and its thread's stack) before that is over. */
 #include "api/client.h"
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 
 struct hf_cancel {
     pthread_mutex_t mutex;
+    pthread_cond_t told; /* an entry is no longer being told */
     bool fired;
     hf__list calls;
 };
@@ -19,11 +21,8 @@ hf_cancel *hf_cancel_new(void)
     hf_cancel *cancel = hf__alloc(sizeof(*cancel));
     if (cancel == NULL)
         return NULL;
-    pthread_mutexattr_t recursive; /* a log hook that runs while firing may fire again */
-    pthread_mutexattr_init(&recursive);
-    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&cancel->mutex, &recursive);
-    pthread_mutexattr_destroy(&recursive);
+    pthread_mutex_init(&cancel->mutex, NULL);
+    pthread_cond_init(&cancel->told, NULL);
     hf__list_init(&cancel->calls);
     return cancel;
 }
@@ -32,21 +31,34 @@ void hf_cancel_free(hf_cancel *cancel)
 {
     if (cancel == NULL)
         return;
+    pthread_cond_destroy(&cancel->told);
     pthread_mutex_destroy(&cancel->mutex);
     hf__free(cancel);
 }
 
+/* The next call that does not know yet; NULL: none. */
+static hf__cancel_entry *next_untold(const hf_cancel *cancel)
+{
+    hf__node *node = hf__list_first(&cancel->calls);
+    while (node != NULL && HF__ENTRY(node, hf__cancel_entry, node)->told)
+        node = hf__list_next(&cancel->calls, node);
+    return node != NULL ? HF__ENTRY(node, hf__cancel_entry, node) : NULL;
+}
+
 void hf_cancel_fire(hf_cancel *cancel)
 {
+    hf__cancel_entry *entry;
     if (cancel == NULL)
         return;
     pthread_mutex_lock(&cancel->mutex);
     cancel->fired = true;
-    hf__node *node = hf__list_first(&cancel->calls);
-    while (node != NULL) {
-        hf__cancel_entry *entry = HF__ENTRY(node, hf__cancel_entry, node);
+    while ((entry = next_untold(cancel)) != NULL) {
+        entry->told = entry->being_told = true;
+        pthread_mutex_unlock(&cancel->mutex);
         hf__driver_cancel(entry->driver, entry->call);
-        node = hf__list_next(&cancel->calls, node);
+        pthread_mutex_lock(&cancel->mutex);
+        entry->being_told = false;
+        pthread_cond_broadcast(&cancel->told);
     }
     pthread_mutex_unlock(&cancel->mutex);
 }
@@ -56,7 +68,7 @@ void hf__cancel_attach(hf_cancel *cancel, hf__cancel_entry *entry)
     if (cancel == NULL)
         return;
     pthread_mutex_lock(&cancel->mutex);
-    entry->call->cancelled = cancel->fired;
+    entry->call->cancelled = entry->told = cancel->fired;
     hf__list_append(&cancel->calls, &entry->node);
     pthread_mutex_unlock(&cancel->mutex);
 }
@@ -66,6 +78,8 @@ void hf__cancel_detach(hf_cancel *cancel, hf__cancel_entry *entry)
     if (cancel == NULL)
         return;
     pthread_mutex_lock(&cancel->mutex);
+    while (entry->being_told)
+        pthread_cond_wait(&cancel->told, &cancel->mutex);
     hf__list_remove(&cancel->calls, &entry->node);
     pthread_mutex_unlock(&cancel->mutex);
 }

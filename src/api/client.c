@@ -45,8 +45,9 @@ static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
     for (size_t i = 0; i < 16; i++)
         hf__format(client->client_id + 2 * i, 3, "%02x", bytes[i]);
     memcpy(seed, bytes + 16, sizeof(*seed));
-    if (gethostname(client->host, sizeof(client->host) - 1) != 0)
-        hf__format(client->host, sizeof(client->host), "?");
+    char host[sizeof(client->host)] = "?";
+    gethostname(host, sizeof(host) - 1);
+    hf__printable(client->host, sizeof(client->host), host, strlen(host));
     client->pid = (uint64_t)getpid();
     client->next_number = 1;
     return HF_OK;

@@ -31,6 +31,8 @@ typedef struct hf__cancel_entry {
     hf__node node;
     hf__driver *driver;
     hf__call *call;
+    bool told; /* that the cancel was fired */
+    bool being_told;
 } hf__cancel_entry;
 
 void hf__cancel_attach(hf_cancel *cancel, hf__cancel_entry *entry);

@@ -29,11 +29,13 @@ struct hf__driver {
     hf__port ports[HF_LINKS_MAX];
     hf__fork_guard fork_guard;
 
-    bool driving;           /* somebody has the wheel */
-    bool asleep;            /* and sleeps in ppoll() */
-    bool blind;             /* there is a connection without a descriptor */
-    bool ports_changed;     /* since the driver went to sleep: it looks at the wrong things */
-    hf__instant sleep_ends; /* at the latest */
+    bool driving;                 /* somebody has the wheel */
+    const hf__call *drivers_call; /* until it is done; NULL: the background thread drives */
+    bool asleep;                  /* and sleeps in ppoll() */
+    bool blind;                   /* there is a connection without a descriptor */
+    bool ports_changed;           /* since the driver went to sleep: it looks at the wrong things */
+    hf__instant sleep_ends;       /* at the latest */
+    hf__instant now;              /* as last read */
     hf__instant last_turn;
     int kick; /* eventfd that wakes the driver */
     hf__list waiters;
@@ -52,7 +54,7 @@ struct hf__driver {
 
 /* ports.c; all are called, and return, with the mutex held. */
 
-/* Steps the core; stamps the event with the time. */
+/* Reads the clock and steps the core with it. */
 void hf__engine_step(hf__driver *driver, hf__event *event);
 /* Does what the core wants, until it wants nothing more. May let go of the mutex in between, for a
  * log line. */

@@ -25,7 +25,7 @@ bool hf__driver_in_callback(void)
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {
-    event->now = hf__clock_now();
+    d->now = event->now = hf__clock_now();
     hf__core_step(d->core, event);
 }
 
@@ -93,11 +93,14 @@ static void log_line(hf__driver *d, const hf__action *action)
     pthread_mutex_lock(&d->mutex);
 }
 
-static void tell_waiter(hf__call *call)
+/* Wakes the thread whose call is done: it waits for the driver, or it is the driver. */
+static void tell_caller(hf__driver *d, const hf__call *call)
 {
     pthread_cond_t *wake = call->waiter;
     if (wake != NULL)
         pthread_cond_signal(wake);
+    else if (call == d->drivers_call && d->asleep)
+        eventfd_write(d->kick, 1);
 }
 
 static bool write_output(hf__driver *d, int link)
@@ -146,7 +149,7 @@ void hf__engine_carry_out(hf__driver *d)
                 open_port(d, action.link);
                 break;
             case HF__ACTION_DONE:
-                tell_waiter(action.call);
+                tell_caller(d, action.call);
                 break;
             case HF__ACTION_LOG:
                 log_line(d, &action);
@@ -183,9 +186,11 @@ static void serve_port(hf__driver *d, int link)
 {
     if (d->ports[link].connection == NULL)
         return; /* closed while others of this turn were served */
+    if (d->ports[link].held_back)
+        hf__engine_carry_out(d); /* there may be room now */
     if (d->ports[link].connected) {
         read_port(d, link);
-    } else {
+    } else if (d->ports[link].connection != NULL) {
         check_connected(d, link);
         hf__engine_carry_out(d);
     }
@@ -220,7 +225,7 @@ static nfds_t list_descriptors(hf__driver *d, struct pollfd *entries, int *links
 
 static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
 {
-    hf__instant now = hf__clock_now();
+    hf__instant now = d->now; /* microseconds old: the sleep ends that much late */
     hf__instant ends = hf__core_wake(d->core);
     if (d->blind)
         ends = hf__earlier(ends, hf__after(now, hf__span_ms(BLIND_POLL_MS)));
@@ -238,6 +243,8 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
     if (ready < 0) /* EINTR: nothing is known to be ready */
         for (nfds_t i = 0; i < count; i++)
             entries[i].revents = 0;
+    if (ready <= 0)
+        d->now = hf__clock_now(); /* otherwise the step that follows reads it */
 }
 
 /* A connection without a descriptor cannot be waited for; it is looked at before and after. */
@@ -275,8 +282,8 @@ void hf__engine_turn(hf__driver *d)
     nfds_t count = list_descriptors(d, entries, links);
     sleep_until(d, entries, count);
     serve_ready(d, entries, count, links);
-    d->last_turn = hf__clock_now();
-    if (!hf__before(d->last_turn, hf__core_wake(d->core))) {
+    d->last_turn = d->now;
+    if (!hf__before(d->now, hf__core_wake(d->core))) {
         hf__engine_step(d, &(hf__event){.kind = HF__EVENT_TICK});
         hf__engine_carry_out(d);
     }
