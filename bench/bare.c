@@ -154,7 +154,7 @@ bool bare_open_same_scripts(struct bare *bare, const struct server *server,
                                    QUEUE_KEY, bare->value,       "0", NULL};
     command_fill(&bare->acquire, acquire);
     command_fill(&bare->release, release);
-    bare->acquire_reply_type = REDIS_REPLY_ARRAY;
+    bare->acquire_reply_type = REDIS_REPLY_INTEGER;
     return true;
 }
 
