@@ -83,7 +83,7 @@ typedef struct hf_cancel hf_cancel;
     X(EINVAL, 6, "bad argument; nothing was done")                                           \
     X(EDENIED, 7, "the server refuses our credentials or permissions")                       \
     X(ESERVER, 8, "the server refuses the request and would refuse it again")                \
-    X(ENOMEM, 9, "out of memory; nothing was done")                                          \
+    X(ENOMEM, 9, "out of memory; what was begun is cleaned up")                              \
     X(EDEADLK, 10, "a call that waits was made from inside a callback")                      \
     X(ECLOSED, 11, "the client is closed")                                                   \
     X(EFORKED, 12, "the client belongs to the parent process")                               \
@@ -216,8 +216,8 @@ HF_API hf_status hf_acquire(hf_client *client, const char *name, const hf_acquir
  * call_timeout_ms. NULL and a pointer to NULL do nothing and return HF_OK.
  *   HF_OK       released: the hold was valid to the end
  *   HF_ELOST    it had ended before: expired, deleted by somebody, or the server forgot it
- *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_ESERVER   the server did not confirm; the client
- *               goes on trying in the background until the lease is over
+ *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_ESERVER, HF_ENOMEM   the server did not confirm;
+ *               the client goes on trying in the background until the lease is over
  *   HF_ECLOSED, HF_EFORKED   freed; hf_close() has released it; it is the parent's
  * The one exception: HF_EDEADLK from inside a callback, where nothing is done and the hold stays.
  */

@@ -73,7 +73,6 @@ static void wait_for_driver(hf__driver *d, hf__call *call)
     hf__list_remove(&d->waiters, &self.node);
     call->waiter = NULL;
     pthread_cond_destroy(&self.wake);
-    d->now = hf__clock_now(); /* before taking the wheel: the wait may have been long */
     if (call->done && self.take_wheel && !d->driving)
         hand_on_wheel(d); /* not needed here any more */
 }
@@ -133,7 +132,7 @@ static void *run_background(void *arg)
     hf__driver *d = arg;
     pthread_mutex_lock(&d->mutex);
     while (!d->background_ends) {
-        hf__instant now = d->now = hf__clock_now();
+        hf__instant now = hf__clock_now();
         hf__instant rested = hf__after(d->last_turn, hf__span_ms(LINGER_MS / 2));
         if (d->driving || d->waiters.count > 0) {
             park_until(d, HF__NEVER); /* whoever leaves last sees to what is left */

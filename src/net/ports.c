@@ -225,7 +225,7 @@ static nfds_t list_descriptors(hf__driver *d, struct pollfd *entries, int *links
 
 static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
 {
-    hf__instant now = d->now; /* microseconds old: the sleep ends that much late */
+    hf__instant now = hf__clock_now();
     hf__instant ends = hf__core_wake(d->core);
     if (d->blind)
         ends = hf__earlier(ends, hf__after(now, hf__span_ms(BLIND_POLL_MS)));
@@ -243,8 +243,7 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
     if (ready < 0) /* EINTR: nothing is known to be ready */
         for (nfds_t i = 0; i < count; i++)
             entries[i].revents = 0;
-    if (ready <= 0)
-        d->now = hf__clock_now(); /* otherwise the step that follows reads it */
+    d->now = hf__clock_now(); /* a descriptor that lies about being ready must not stop the time */
 }
 
 /* A connection without a descriptor cannot be waited for; it is looked at before and after. */
@@ -271,7 +270,7 @@ void hf__engine_look(hf__driver *d)
     struct pollfd entries[HF_LINKS_MAX + 1];
     int links[HF_LINKS_MAX + 1];
     nfds_t count = list_descriptors(d, entries, links);
-    if (poll(entries, count, 0) > 0)
+    if (poll(entries, count, 0) >= 0)
         serve_ready(d, entries, count, links);
 }
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    HF__REPLY_BYTES_MAX = 1024 * 1024, /* of one reply, and of bytes that are not yet a reply */
+    HF__REPLY_BYTES_MAX = 1024 * 1024, /* not yet a reply; its objects may take twice that */
     HF__REPLY_ELEMENTS_MAX = 16384     /* of one array */
 };
 
