@@ -1,53 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A memory gate for tests: lets so many allocations pass and refuses exactly the next one. Counts
- * atomically, because the library's own thread allocates too. The doubles that share the library's
- * buffers step aside with gate_exempt, so that only the library is starved. */
+/* A memory gate for tests: lets so many allocations pass and refuses exactly the next one. */
 #ifndef HF_TESTS_GATE_H
 #define HF_TESTS_GATE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "base/memory.h"
+extern atomic_long gate_asked;    /* allocations so far */
+extern bool (*gate_exempt)(void); /* whether this thread works for a double; may be NULL */
 
-enum { GATE_OPEN = -1 };
-
-static atomic_long gate_left = GATE_OPEN; /* that pass before one is refused */
-static atomic_long gate_asked;
-static atomic_long gate_refused;
-static _Thread_local bool gate_exempt; /* this thread works for a double now */
-
-static inline bool gate_ask(void)
-{
-    if (gate_exempt)
-        return true;
-    atomic_fetch_add(&gate_asked, 1);
-    if (atomic_load(&gate_left) == GATE_OPEN)
-        return true;
-    if (atomic_fetch_sub(&gate_left, 1) != 0)
-        return true;
-    atomic_fetch_add(&gate_refused, 1); /* it is GATE_OPEN again from here on */
-    return false;
-}
-
-/* Before the library is used for the first time; stays for the rest of the program. */
-static inline void gate_install(void)
-{
-    hf__memory_set_gate(gate_ask);
-}
-
-static inline void gate_fail_at(long number) /* from 0 */
-{
-    atomic_store(&gate_refused, 0);
-    atomic_store(&gate_left, number);
-}
-
-/* Opens the gate and tells whether it had refused anything. */
-static inline bool gate_open(void)
-{
-    atomic_store(&gate_left, GATE_OPEN);
-    return atomic_load(&gate_refused) > 0;
-}
+void gate_install(void); /* before the library is first used; stays for the rest of the program */
+void gate_fail_at(long number); /* from 0 */
+bool gate_open(void);           /* lets all pass again; whether anything was refused meanwhile */
 
 #endif

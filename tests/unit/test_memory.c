@@ -4,16 +4,14 @@
  * same core must work when there is memory again. */
 #include <string.h>
 
-#include "base/memory.h"
+#include "gate.h"
 #include "stage.h"
 
 #define S the_stage
 
-static long allocations_left;
-
-static bool allow(void)
+static bool stage_works(void)
 {
-    return S.own_memory || allocations_left-- != 0;
+    return S.own_memory;
 }
 
 static void settle(int call)
@@ -33,8 +31,7 @@ static void expect_honest(hf_status status)
 static bool converse(long number)
 {
     SETUP(.links = 2);
-    allocations_left = number;
-    hf__memory_set_gate(allow);
+    gate_fail_at(number);
     bool started = stage_start_acquire(1, &(stage_acquire){.name = "x"});
     if (started) {
         settle(1);
@@ -48,8 +45,7 @@ static bool converse(long number)
         settle(1);
         expect_honest(S.calls[1].error.status);
     }
-    bool failed = allocations_left < 0;
-    hf__memory_set_gate(NULL);
+    bool failed = gate_open();
     ADVANCE_MS(20000); /* whatever is in the background ends */
     EXPECT_NO_KEY("x");
     ACQUIRE(2, "x");
@@ -74,10 +70,9 @@ static void a_core_without_memory_is_not_made(void **state)
     (void)state;
     SETUP();
     hf__config config = {.server = &S.server, .links = 1};
-    allocations_left = 0;
-    hf__memory_set_gate(allow);
+    gate_fail_at(0);
     assert_null(hf__core_new(&config));
-    hf__memory_set_gate(NULL);
+    assert_true(gate_open());
     FINISH();
 }
 
@@ -87,5 +82,7 @@ int main(void)
         cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(a_core_without_memory_is_not_made),
     };
+    gate_exempt = stage_works;
+    gate_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the server's error texts mean for us. The texts are those of real servers: the 7.0 forms
- * were taken from Redis 7.0.15, the wrapped ones from reports of Redis 5 and 6. There, an error
- * that a command itself raises inside a script is wrapped once ("@user_script:5: WRONGTYPE ...");
- * one that the script engine raises before the command runs (out of memory, read-only, permissions)
- * carries the place a second time ("@user_script:5: @user_script: 5: -OOM ..."). */
+/* What the server's error texts mean for us. Where a Redis 7.0.15 could be made to say it, the text
+ * is its own (wrong type, out of memory, replicas, permissions, passwords, unknown script); the
+ * doubly wrapped ones are from reports of Redis 5 and 6; the others are as documented. In 6, an
+ * error that a command itself raises inside a script is wrapped once ("@user_script:5: WRONGTYPE
+ * ..."); one that the script engine raises before the command runs (out of memory, read-only,
+ * permissions) carries the place a second time ("@user_script:5: @user_script: 5: -OOM ..."). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
