@@ -25,7 +25,7 @@
  *
  * Time. Every call is bounded, whether the server answers, refuses, is silent or is gone: an
  * acquire by what its options allow, an extend by the deadline of its hold, all others by the
- * client's call_timeout_ms.
+ * client's call_timeout_ms. Time for which the machine sleeps may come on top.
  *
  * fork(). A client belongs to the process that opened it. In a child, every call returns
  * HF_EFORKED, hf_is_valid() says false; hf_release() and hf_close() free the child's copies, of
@@ -72,13 +72,14 @@ typedef struct hf_cancel hf_cancel;
 /* ---- Status ---------------------------------------------------------------------------------- */
 
 /* What a call came to, named by what there is to do about it. The values are frozen; new ones are
- * only appended. "Not held" in a text is certain: nothing of the call is left at the server. */
+ * only appended. "Not held": the caller has nothing; should a message that was lost on the way
+ * still take the lock, the client gives it back in the background. */
 #define HF_STATUS_MAP(X)                                                                     \
     X(OK, 0, "done")                                                                         \
     X(EBUSY, 1, "somebody else holds the lock; not held")                                    \
     X(ELOST, 2, "the hold ended before its release; other work may have overlapped with it") \
     X(EUNKNOWN, 3, "sent, but not answered in time; cleaned up in the background")           \
-    X(EUNAVAILABLE, 4, "no server could serve the call in time; not held")                   \
+    X(EUNAVAILABLE, 4, "no server could serve the call in time")                             \
     X(ECANCELLED, 5, "cancelled; not held")                                                  \
     X(EINVAL, 6, "bad argument; nothing was done")                                           \
     X(EDENIED, 7, "the server refuses our credentials or permissions")                       \
@@ -247,7 +248,8 @@ HF_API bool hf_is_valid(const hf_hold *hold);        /* false for NULL */
 /* A cancel is fired once and then stays fired: acquires that were given it return HF_ECANCELLED,
  * those that wait now and those that come later. One cancel may serve many calls and clients.
  * hf_cancel_fire() may be called from any thread, but not from a signal handler.
- * hf_cancel_free() must come after the last call that was given it has returned. */
+ * hf_cancel_free() must come after the last call that was given it has returned. A cancel is not
+ * for use in a child after fork(). */
 HF_API hf_cancel *hf_cancel_new(void); /* NULL: out of memory */
 HF_API void hf_cancel_fire(hf_cancel *cancel);
 HF_API void hf_cancel_free(hf_cancel *cancel); /* NULL is fine */

@@ -133,13 +133,13 @@ static hf__span remaining(const hf_hold *hold)
     const hf_client *client = hold != NULL ? hf__hold_client(hold) : NULL;
     if (hold == NULL || hf__driver_forked(client->driver))
         return hf__span_ms(0);
-    return hf__between(hf__clock_now(), hf__hold_deadline(hold));
+    /* Finding it expired is remembered in the hold, which is not what const promises not to do. */
+    return hf__hold_remaining((hf_hold *)hold, hf__clock_now());
 }
 
 int64_t hf_remaining_ms(const hf_hold *hold)
 {
-    int64_t ms = hf__span_to_ms(remaining(hold));
-    return ms > 0 ? ms : 0;
+    return hf__span_to_ms(remaining(hold));
 }
 
 bool hf_is_valid(const hf_hold *hold)

@@ -29,7 +29,7 @@ static void set_timer(hf__call *call)
 /* Whether the server may have granted a copy without our knowing. */
 static bool outcome_open(hf_hold *hold)
 {
-    return request_of(hold)->place == HF__IN_FLIGHT || hold->copy_lost;
+    return request_of(hold)->place == HF__IN_FLIGHT || hold->copy_lost || hold->granted_late;
 }
 
 void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
@@ -69,6 +69,7 @@ static void begin_try(hf__call *call)
     hf_hold *hold = call->hold;
     hf__core *core = hold->core;
     call->next_try = HF__NEVER;
+    call->asked_again = false;
     call->try_ends = hf__after(core->now, core->config.call_timeout);
     set_timer(call);
     hf__link_submit(request_of(hold));
@@ -148,13 +149,27 @@ void hf__acquire_timer(hf__call *call)
     hf__hold_settle(hold);
 }
 
+/* Asking again at once, with the same value, renews it or takes it anew; but once a try only, for
+ * a network that is slower than the lease would make that a storm. */
+static void granted_too_late(hf_hold *hold)
+{
+    hf_error why;
+    hold->granted_late = true;
+    if (!hold->call->asked_again) {
+        hold->call->asked_again = true;
+        hf__link_submit(request_of(hold));
+        return;
+    }
+    hf__fail(&why, HF_EUNKNOWN, "granted, but the answer took longer than the lease");
+    try_over(hold, &why, -1);
+}
+
 static void granted(hf_hold *hold, int64_t remaining_ms)
 {
     hf__call *call = hold->call;
     hf__hold_believe(hold, request_of(hold)->sent, remaining_ms);
     if (hf__hold_expired(hold)) {
-        /* Too late to be of use. Asking again, with the same value, renews or takes it anew. */
-        hf__link_submit(request_of(hold));
+        granted_too_late(hold);
         return;
     }
     hold->state = HF__HOLD_HELD;
@@ -168,9 +183,12 @@ static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *holder)
 {
     char shown[120];
     hf_error why;
-    if (hf__link_releases(hold->link, hf__hold_key(hold))) {
-        /* Our own release has been delayed (the server had forgotten the script): it is on its way
-         * again, and this request now goes after it. */
+    hold->granted_late = false;
+    hf_hold *ours = hf__release_find(hold->core, (hf__slice){holder->text, holder->length});
+    if (ours != NULL) {
+        /* It is a hold of our own that is being released, and its release was refused for the
+         * moment (such as: the server had forgotten the script). Go again, behind it. */
+        hf__release_hurry(ours);
         hf__link_submit(request_of(hold));
         return;
     }

@@ -19,6 +19,7 @@ hf__core *hf__core_new(const hf__config *config)
     core->random = config->seed;
     hf__list_init(&core->holds);
     hf__list_init(&core->dead);
+    hf__list_init(&core->releasing);
     hf__list_init(&core->done);
     for (int i = 0; i < config->links; i++)
         hf__link_init(core, i);
@@ -76,10 +77,7 @@ static void end_for_closing(hf_hold *hold)
         hf__acquire_end(hold, HF_ECLOSED, "the client was closed");
     } else if (hold->state == HF__HOLD_HELD) {
         hf__extend_end_all(hold, HF_ECLOSED, "the client was closed");
-        if (hold->lost)
-            hf__hold_over(hold);
-        else
-            hf__release_in_background(hold);
+        hf__release_in_background(hold);
     }
     hf__hold_settle(hold);
 }
@@ -98,7 +96,7 @@ static void start_closing(hf__core *core, hf__call *call)
 static void finish_closing(hf__core *core)
 {
     hf__call *call = core->closing;
-    if (call != NULL && !call->done && core->releasing == 0)
+    if (call != NULL && !call->done && core->releasing.count == 0)
         hf__call_done(core, call, HF_OK, "");
 }
 

@@ -64,6 +64,7 @@ typedef struct hf__call {
     hf__instant next_try; /* acquire: while pausing, else never */
     hf__span round_trip;  /* acquire: of the last answered try */
     bool retries_limited;
+    bool asked_again; /* acquire: in this try, after a grant that came too late */
 } hf__call;
 
 /* ---- Events ---- */
@@ -136,6 +137,7 @@ void hf__hold_abandon(hf_hold *hold);
 void hf__hold_set_client(hf_hold *hold, void *client);
 void *hf__hold_client(const hf_hold *hold);
 hf__span hf__hold_lease(const hf_hold *hold);
-hf__instant hf__hold_deadline(const hf_hold *hold); /* from any thread */
+/* How long it is valid from then on; 0 for good once it is 0. From any thread. */
+hf__span hf__hold_remaining(hf_hold *hold, hf__instant now);
 
 #endif

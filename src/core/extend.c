@@ -43,6 +43,14 @@ static void serve_next(hf_hold *hold)
         hf__link_submit(request_of(hold));
 }
 
+/* A call ends with its hold. */
+static void set_timer(hf__call *call)
+{
+    hf__core *core = call->hold->core;
+    call->deadline = hf__after(core->now, hf__hold_remaining(call->hold, core->now));
+    hf__timer_set(&core->timers, &call->timer, call->deadline);
+}
+
 void hf__extend_start(hf__call *call)
 {
     hf_hold *hold = call->hold;
@@ -56,8 +64,9 @@ void hf__extend_start(hf__call *call)
         lose(hold, "the lease has ended");
         return;
     }
-    call->deadline = hf__hold_deadline(hold);
-    hf__timer_set(&core->timers, &call->timer, call->deadline);
+    if (hold->longest_lease.ns < call->lease.ns)
+        hold->longest_lease = call->lease;
+    set_timer(call);
     serve_next(hold);
 }
 
@@ -68,8 +77,7 @@ void hf__extend_timer(hf__call *call)
         lose(hold, "the lease ended before the server answered");
         return;
     }
-    call->deadline = hf__hold_deadline(hold); /* another call has moved it */
-    hf__timer_set(&hold->core->timers, &call->timer, call->deadline);
+    set_timer(call); /* another call has moved the deadline */
 }
 
 bool hf__extend_answered(hf_hold *hold, const hf__reply *reply)
@@ -80,11 +88,11 @@ bool hf__extend_answered(hf_hold *hold, const hf__reply *reply)
         lose(hold, "the server no longer knows this hold");
         return true;
     }
-    if (hf__hold_expired(hold)) {
+    if (hf__hold_expired(hold) ||
+        !hf__hold_believe(hold, request_of(hold)->sent, hf__sane_ms(reply->integer))) {
         lose(hold, "the lease ended before the server's answer came");
         return true;
     }
-    hf__hold_believe(hold, request_of(hold)->sent, hf__sane_ms(reply->integer));
     if (first_call(hold) != NULL)
         end_first(hold, HF_OK, "");
     serve_next(hold);

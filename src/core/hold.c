@@ -5,7 +5,8 @@
  * it is earlier than the server's expiry whatever the network did; an allowance is taken off for a
  * server clock that runs faster than ours. Deadlines only grow, and once one has passed the hold is
  * lost for good, even if a late answer would say otherwise: code that was told "lost" must never
- * hear "valid" again.
+ * hear "valid" again. So whoever finds it expired, on whatever thread, puts 0 in its place, and
+ * nothing replaces a 0 in a hold that is held.
  *
  * The memory belongs to the core until the hold is over, no request of it is in flight (its answer
  * must still be matched) and the application has given back the handle. */
@@ -52,7 +53,7 @@ hf_hold *hf__hold_new(const hf__identity *who, const char *prefix, size_t prefix
     hf_hold *hold = hf__alloc(sizeof(*hold) + key_length + value_length);
     if (hold == NULL)
         return NULL;
-    hold->lease = lease;
+    hold->lease = hold->longest_lease = lease;
     hold->key_length = key_length;
     hold->value_length = value_length;
     memcpy(hold->text, prefix, prefix_length);
@@ -93,23 +94,32 @@ hf__span hf__hold_lease(const hf_hold *hold)
     return hold->lease;
 }
 
-hf__instant hf__hold_deadline(const hf_hold *hold)
+bool hf__hold_expired(hf_hold *hold)
 {
-    return (hf__instant){atomic_load(&hold->deadline_ns)};
+    return hold->lost || hf__hold_remaining(hold, hold->core->now).ns == 0;
 }
 
-bool hf__hold_expired(const hf_hold *hold)
-{
-    return hold->lost || !hf__before(hold->core->now, hf__hold_deadline(hold));
-}
-
-void hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
+bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
     hf__span remaining = hf__span_ms(remaining_ms);
     hf__span drift = {remaining.ns / DRIFT_DIVISOR + hf__span_ms(2).ns};
-    hf__instant deadline = hf__after(sent, (hf__span){remaining.ns - drift.ns});
-    deadline = hf__later(deadline, hf__hold_deadline(hold));
-    atomic_store(&hold->deadline_ns, deadline.ns);
+    int64_t deadline = hf__after(sent, (hf__span){remaining.ns - drift.ns}).ns;
+    int64_t before = atomic_load(&hold->deadline_ns);
+    do {
+        if (before == 0 && hold->state == HF__HOLD_HELD)
+            return false;
+    } while (before < deadline &&
+             !atomic_compare_exchange_weak(&hold->deadline_ns, &before, deadline));
+    return true;
+}
+
+hf__span hf__hold_remaining(hf_hold *hold, hf__instant now)
+{
+    int64_t deadline = atomic_load(&hold->deadline_ns);
+    while (deadline != 0 && deadline <= now.ns)
+        if (atomic_compare_exchange_weak(&hold->deadline_ns, &deadline, 0))
+            deadline = 0;
+    return deadline != 0 ? (hf__span){deadline - now.ns} : (hf__span){0};
 }
 
 void hf__hold_lose(hf_hold *hold)
@@ -121,7 +131,7 @@ void hf__hold_lose(hf_hold *hold)
 void hf__hold_over(hf_hold *hold)
 {
     if (hold->state == HF__HOLD_RELEASING)
-        hold->core->releasing--;
+        hf__list_remove(&hold->core->releasing, &hold->releasing);
     hold->state = HF__HOLD_OVER;
     atomic_store(&hold->deadline_ns, 0);
     hf__timer_clear(&hold->core->timers, &hold->timer);

@@ -93,7 +93,6 @@ static void pump(hf__link *link)
         hf__list_append(&link->in_flight, node);
         request->place = HF__IN_FLIGHT;
         request->sent = link->core->now;
-        request->copies++;
         if (!link->timer.set)
             set_timer(link, hf__after(request->sent, link->core->config.reply_timeout));
     }
@@ -131,6 +130,7 @@ static void recall_in_flight(hf__link *link)
     while ((node = hf__list_last(&link->in_flight)) != NULL) {
         hf__request *request = HF__ENTRY(node, hf__request, node);
         hf__list_remove(&link->in_flight, node);
+        request->unanswered++;
         if (request->kind == HF__REQUEST_ACQUIRE)
             request->hold->copy_lost = true;
         if (hf__request_wanted(request)) {
@@ -181,10 +181,10 @@ void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     hf__buffer_clear(&link->out);
     recall_in_flight(link);
     start_backoff(link); /* before the others hear of it: they may submit something new */
-    if (attempt) {
+    if (attempt || link->failures > 1) /* no good answer since the last time */
         link->last_failure = link->core->now;
+    if (attempt)
         tell_waiting(link);
-    }
     if (link->waiting.count == 0) {
         link->state = HF__LINK_DOWN;
         hf__timer_clear(&link->core->timers, &link->timer);
@@ -210,6 +210,7 @@ void hf__link_ready(hf__link *link)
     hf__log(link->core, link->failures > 0 ? HF_LOG_INFO : HF_LOG_DEBUG, "connected to %s",
             link->core->config.server->display);
     link->state = HF__LINK_READY;
+    link->trouble = (hf_error){.status = HF_OK};
     hf__timer_clear(&link->core->timers, &link->timer);
     pump(link);
 }
@@ -306,21 +307,4 @@ void hf__link_timer(hf__link *link)
         check_oldest(link);
         break;
     }
-}
-
-static bool list_releases(const hf__list *list, hf__slice key)
-{
-    for (hf__node *node = hf__list_first(list); node != NULL; node = hf__list_next(list, node)) {
-        const hf__request *request = HF__ENTRY(node, hf__request, node);
-        hf__slice other = hf__hold_key(request->hold);
-        if (request->kind == HF__REQUEST_RELEASE && other.length == key.length &&
-            memcmp(other.bytes, key.bytes, key.length) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool hf__link_releases(const hf__link *link, hf__slice key)
-{
-    return list_releases(&link->in_flight, key) || list_releases(&link->waiting, key);
 }

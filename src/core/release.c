@@ -3,9 +3,11 @@
  * in the background, until the server has answered or the lease is over anyway.
  *
  * "Lost" is said when the deadline had passed before the release was asked for, and when the server
- * does not know the hold although only one copy of the release was ever sent. When a second copy
- * finds nothing, the first one did it; unless another server process answered, which may have
+ * does not know the hold although no copy of the release has gone unanswered. If one has, and the
+ * next finds nothing, the first one did it; unless another server process answered, which may have
  * forgotten the lock long before. */
+#include <string.h>
+
 #include "core/fail.h"
 #include "core/state.h"
 
@@ -37,9 +39,9 @@ void hf__release_in_background(hf_hold *hold)
     hf__core *core = hold->core;
     hf__link_withdraw(&hold->requests[HF__REQUEST_RENEW]);
     hold->state = HF__HOLD_RELEASING;
-    core->releasing++;
+    hf__list_append(&core->releasing, &hold->releasing);
     atomic_store(&hold->deadline_ns, 0);
-    hold->give_up = hf__after(core->now, hold->lease);
+    hold->give_up = hf__after(core->now, hold->longest_lease);
     hf__timer_set(&core->timers, &hold->timer, hold->give_up);
     hf__link_submit(request_of(hold));
 }
@@ -60,15 +62,9 @@ hf_status hf__release_start(hf_hold *hold, hf__call *call)
     hf__extend_end_all(hold, HF_EINVAL, "the hold was released by another thread");
     if (hf__hold_expired(hold)) {
         status = HF_ELOST;
-        end_call(hold, status,
-                 hold->lost ? "the server no longer knew this hold"
-                            : "the lease ended before the release");
+        end_call(hold, status, "the hold had ended before its release");
     }
-    if (hold->lost) {
-        hf__hold_over(hold);
-        return status;
-    }
-    hf__release_in_background(hold);
+    hf__release_in_background(hold); /* a lost one too: the server may still have it */
     if (hold->call != NULL) {
         call->deadline = hf__after(core->now, core->config.call_timeout);
         hf__timer_set(&core->timers, &call->timer, call->deadline);
@@ -81,7 +77,7 @@ void hf__release_call_timer(hf__call *call)
     hf_hold *hold = call->hold;
     if (call->error.status != HF_OK)
         end_call(hold, call->error.status, call->error.text);
-    else if (request_of(hold)->copies > 0)
+    else if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered > 0)
         end_unknown(hold, "in time; the release goes on in the background");
     else
         end_call(hold, HF_EUNAVAILABLE, hold->link->trouble.text);
@@ -103,10 +99,10 @@ void hf__release_timer(hf_hold *hold)
 
 bool hf__release_answered(hf_hold *hold, const hf__reply *reply)
 {
-    if (reply->kind != HF__REPLY_INTEGER)
+    if (reply->kind != HF__REPLY_INTEGER || reply->integer < 0 || reply->integer > 1)
         return false;
     bool same_server = hold->run == hold->link->run;
-    if (reply->integer != 0 || (request_of(hold)->copies > 1 && same_server))
+    if (reply->integer == 1 || (request_of(hold)->unanswered > 0 && same_server))
         end_call(hold, HF_OK, "");
     else
         end_call(hold, HF_ELOST,
@@ -125,6 +121,7 @@ void hf__release_refused(hf_hold *hold, const hf_error *why)
     if (!hf__may_pass(why->status)) {
         end_call(hold, why->status, why->text);
         pause_ms = RETRY_FINAL_MS;
+        request_of(hold)->refused = true;
     }
     hf__instant again = hf__after(core->now, hf__span_ms(pause_ms));
     hf__timer_set(&core->timers, &hold->timer, hf__earlier(again, hold->give_up));
@@ -134,4 +131,21 @@ void hf__release_unreachable(hf_hold *hold, const hf_error *why)
 {
     if (!hf__may_pass(why->status))
         end_call(hold, why->status, why->text);
+}
+
+hf_hold *hf__release_find(hf__core *core, hf__slice value)
+{
+    hf__list *list = &core->releasing;
+    for (hf__node *node = hf__list_first(list); node != NULL; node = hf__list_next(list, node)) {
+        hf_hold *hold = HF__ENTRY(node, hf_hold, releasing);
+        hf__slice own = hf__hold_value(hold);
+        if (own.length == value.length && memcmp(own.bytes, value.bytes, value.length) == 0)
+            return request_of(hold)->refused ? NULL : hold;
+    }
+    return NULL;
+}
+
+void hf__release_hurry(hf_hold *hold)
+{
+    hf__link_submit(request_of(hold));
 }

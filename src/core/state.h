@@ -34,9 +34,10 @@ typedef struct hf__request {
     hf__request_place place;
     hf_hold *hold;
     hf__node node;
-    hf__instant sent; /* of the copy in flight: before its first byte could leave */
-    unsigned copies;  /* ever sent */
-    bool whole;       /* send the script itself: the server did not know its SHA-1 */
+    hf__instant sent;    /* of the copy in flight: before its first byte could leave */
+    unsigned unanswered; /* copies that went down with their connection */
+    bool refused;        /* release: for a reason that will not pass */
+    bool whole;          /* send the script itself: the server did not know its SHA-1 */
 } hf__request;
 
 /* ---- Holds ---- */
@@ -52,15 +53,18 @@ struct hf_hold {
     void *client; /* of the api room */
     hf__core *core;
     hf__link *link;
-    hf__node node; /* in core->holds */
+    hf__node node;      /* in core->holds, at last in core->dead */
+    hf__node releasing; /* in core->releasing, while in that state */
     hf__hold_state state;
-    bool handed_out; /* the application has the handle: the memory must stay */
-    bool lost;       /* for good: the deadline passed, or the server said so */
-    bool dead;       /* settled; freed at the end of the step */
-    bool copy_lost;  /* an acquire went unanswered on a broken link and may still arrive */
+    bool handed_out;   /* the application has the handle: the memory must stay */
+    bool lost;         /* for good: the deadline passed, or the server said so */
+    bool granted_late; /* too late to be believed, but the server may have it */
+    bool dead;         /* settled; freed at the end of the step */
+    bool copy_lost;    /* an acquire went unanswered on a broken link and may still arrive */
     _Atomic int64_t deadline_ns; /* valid before it; 0: not valid. Read by other threads */
     uint64_t run;                /* the server process that granted it */
     hf__span lease;              /* as acquired */
+    hf__span longest_lease;      /* ever asked for: the server may keep it that long */
     hf__instant give_up;         /* releasing: the lease is over then, whatever we do */
     hf__timer timer;             /* releasing: next try, or give_up */
     hf__call *call;              /* that acquires or releases; NULL: none waits */
@@ -123,7 +127,7 @@ struct hf__core {
     hf__list dead; /* holds to be freed at the end of the step */
     hf__list done; /* calls */
     hf__call *closing;
-    size_t releasing; /* holds in that state */
+    hf__list releasing; /* holds in that state, by their second node */
     hf__log_line log[HF__LOG_LINES];
     size_t log_first;
     size_t log_count;
@@ -161,8 +165,6 @@ void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
 void hf__link_connected(hf__link *link);
 void hf__link_bytes(hf__link *link, const char *bytes, size_t count);
 void hf__link_timer(hf__link *link);
-/* Whether a release of this key is still unanswered. */
-bool hf__link_releases(const hf__link *link, hf__slice key);
 
 /* greeting.c */
 bool hf__greeting_send(hf__link *link); /* false: out of memory */
@@ -179,8 +181,10 @@ void hf__hold_over(hf_hold *hold);   /* nothing is left to do at the server */
 void hf__hold_settle(hf_hold *hold); /* if nobody needs it any more, frees it after this step */
 void hf__hold_bury(hf__core *core);
 void hf__hold_lose(hf_hold *hold);
-bool hf__hold_expired(const hf_hold *hold);
-void hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
+bool hf__hold_expired(hf_hold *hold);
+/* Takes the server's word, given to a copy sent then: false if the hold has been found expired
+ * before, by any thread, which is final. */
+bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
 
 /* acquire.c, release.c, extend.c: one file for each kind of request.
  * answered: the server's word, false if malformed. refused: it answered with an error.
@@ -195,6 +199,9 @@ void hf__acquire_unreachable(hf_hold *hold, const hf_error *why);
 
 hf_status hf__release_start(hf_hold *hold, hf__call *call); /* call may be NULL */
 void hf__release_in_background(hf_hold *hold);
+/* The hold with this value that is being released, and will be; NULL: there is none. */
+hf_hold *hf__release_find(hf__core *core, hf__slice value);
+void hf__release_hurry(hf_hold *hold); /* if it pauses between two tries, ends the pause */
 void hf__release_timer(hf_hold *hold);
 void hf__release_call_timer(hf__call *call);
 bool hf__release_answered(hf_hold *hold, const hf__reply *reply);

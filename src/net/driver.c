@@ -127,32 +127,6 @@ static void drive_in_background(hf__driver *d)
     hand_on_wheel(d);
 }
 
-static void *run_background(void *arg)
-{
-    hf__driver *d = arg;
-    pthread_mutex_lock(&d->mutex);
-    while (!d->background_ends) {
-        hf__instant now = hf__clock_now();
-        hf__instant rested = hf__after(d->last_turn, hf__span_ms(LINGER_MS / 2));
-        if (d->driving || d->waiters.count > 0) {
-            park_until(d, HF__NEVER); /* whoever leaves last sees to what is left */
-            park(d);
-        } else if (!hf__before(now, hf__core_wake(d->core))) {
-            hf__engine_step(d, &(hf__event){.kind = HF__EVENT_TICK});
-            hf__engine_carry_out(d);
-        } else if (answers_expected(d) && !hf__before(now, rested)) {
-            drive_in_background(d);
-        } else {
-            park_until(d, next_duty(d));
-            park(d);
-        }
-    }
-    pthread_mutex_unlock(&d->mutex);
-    return NULL;
-}
-
-/* ---- Calls ---- */
-
 /* Whether somebody who sleeps must learn of what was just done: the driver, if there is one. */
 static void notify_sleeper(hf__driver *d)
 {
@@ -165,6 +139,41 @@ static void notify_sleeper(hf__driver *d)
     if (hf__before(duty, d->parked_until))
         park_until(d, duty);
 }
+
+/* A step that a thread takes without the wheel, with all that follows from it at once. */
+static void step_from_outside(hf__driver *d, hf__event *event)
+{
+    if (!d->driving && hf__before(hf__after(d->last_turn, hf__span_ms(IDLE_MS)), hf__clock_now()))
+        hf__engine_look(d); /* a connection that ended meanwhile must not be written to */
+    hf__engine_step(d, event);
+    hf__engine_carry_out(d);
+    notify_sleeper(d);
+}
+
+static void *run_background(void *arg)
+{
+    hf__driver *d = arg;
+    pthread_mutex_lock(&d->mutex);
+    while (!d->background_ends) {
+        hf__instant now = hf__clock_now();
+        hf__instant rested = hf__after(d->last_turn, hf__span_ms(LINGER_MS / 2));
+        if (d->driving || d->waiters.count > 0) {
+            park_until(d, HF__NEVER); /* whoever leaves last sees to what is left */
+            park(d);
+        } else if (!hf__before(now, hf__core_wake(d->core))) {
+            step_from_outside(d, &(hf__event){.kind = HF__EVENT_TICK});
+        } else if (answers_expected(d) && !hf__before(now, rested)) {
+            drive_in_background(d);
+        } else {
+            park_until(d, next_duty(d));
+            park(d);
+        }
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return NULL;
+}
+
+/* ---- Calls ---- */
 
 static hf_status enter(hf__driver *d, int *cancel_state)
 {
@@ -195,16 +204,6 @@ static void abandon(hf__driver *d, hf_hold *hold)
     pthread_mutex_lock(&d->mutex);
     hf__hold_abandon(hold);
     pthread_mutex_unlock(&d->mutex);
-}
-
-/* A step that an application thread takes, with all that follows from it at once. */
-static void step_from_outside(hf__driver *d, hf__event *event)
-{
-    if (!d->driving && hf__before(hf__after(d->last_turn, hf__span_ms(IDLE_MS)), hf__clock_now()))
-        hf__engine_look(d); /* a connection that ended meanwhile must not be written to */
-    hf__engine_step(d, event);
-    hf__engine_carry_out(d);
-    notify_sleeper(d);
 }
 
 hf_status hf__driver_call(hf__driver *d, hf__call *call)

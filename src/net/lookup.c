@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* getaddrinfo() can take many seconds and cannot be interrupted. So it runs on a thread that nobody
  * waits for: the job is shared by that thread and the connection that asked, and the last of the
- * two to let go frees it. A connection that is closed meanwhile just forgets the job. */
+ * two to let go frees it. A connection that is closed meanwhile just forgets the job; so that a
+ * resolver that hangs cannot pile up threads, only RUNNING_MAX of them run in a process. */
 #include "net/lookup.h"
 
 #include <errno.h>
@@ -23,6 +24,10 @@ struct hf__lookup {
     struct addrinfo *addresses; /* NULL after failure; the thread's until finished */
     char host[];
 };
+
+enum { RUNNING_MAX = 16 };
+
+static atomic_int running; /* threads, also those that nobody waits for any more */
 
 static int resolve(const char *host, const char *port, int flags, struct addrinfo **addresses)
 {
@@ -56,6 +61,7 @@ static void *run(void *arg)
     atomic_store(&lookup->finished, true);
     eventfd_write(lookup->descriptor, 1);
     hf__lookup_end(lookup);
+    atomic_fetch_sub(&running, 1);
     return NULL;
 }
 
@@ -69,10 +75,12 @@ hf__lookup *hf__lookup_start(const char *host, int port)
     hf__format(lookup->port, sizeof(lookup->port), "%d", port);
     lookup->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     lookup->users = 2;
-    if (lookup->descriptor >= 0 && hf__thread_start(&thread, run, lookup)) {
+    bool allowed = atomic_fetch_add(&running, 1) < RUNNING_MAX;
+    if (allowed && lookup->descriptor >= 0 && hf__thread_start(&thread, run, lookup)) {
         pthread_detach(thread);
         return lookup;
     }
+    atomic_fetch_sub(&running, 1);
     if (lookup->descriptor >= 0)
         close(lookup->descriptor);
     hf__free(lookup);

@@ -7,7 +7,7 @@
 
 typedef struct hf__lookup hf__lookup;
 
-/* Starts to look up; NULL when memory, threads or descriptors are short. */
+/* Starts to look up; NULL when memory, threads or descriptors are short, or too many hang. */
 hf__lookup *hf__lookup_start(const char *host, int port);
 int hf__lookup_descriptor(const hf__lookup *lookup); /* readable when finished */
 

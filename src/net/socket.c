@@ -112,7 +112,7 @@ static int open_tcp(connection *c, const char *host, int port)
     if (numeric != NULL)
         return use_addresses(c, numeric);
     c->lookup = hf__lookup_start(host, port);
-    return c->lookup != NULL ? 0 : -ENOMEM;
+    return c->lookup != NULL ? 0 : -EAGAIN;
 }
 
 static int open_connection(void *arg, const hf_endpoint *endpoint, void **result)

@@ -219,6 +219,10 @@ static void run_script(struct node *node, const word *words, size_t count, hf__b
     int script = script_of(words[1]);
     node->evals += whole;
     node->last_argument = number_of(words[count - 1]);
+    if (node->always != NULL) {
+        say(out, node->always);
+        return;
+    }
     if (node->canned_count > 0) {
         say(out, node->canned[0]);
         node->canned_count--;

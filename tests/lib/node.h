@@ -32,6 +32,7 @@ struct node {
     const char *password;
     const char *canned[NODE_CANNED]; /* replies to the next script calls, instead of running them */
     int canned_count;
+    const char *always; /* reply to every script call, instead of running it; NULL: none */
     const char *greeting_error; /* reply to INFO server, instead of the text */
     /* What was asked, for assertions. */
     int acquires, releases, renewals, evals, greetings;

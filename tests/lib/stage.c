@@ -276,7 +276,5 @@ void stage_cancel(int number)
 int64_t stage_remaining_ms(int number)
 {
     collect();
-    hf__instant deadline = hf__hold_deadline(the_stage.holds[number]);
-    int64_t ms = hf__span_to_ms(hf__between(the_stage.now, deadline));
-    return ms > 0 ? ms : 0;
+    return hf__span_to_ms(hf__hold_remaining(the_stage.holds[number], the_stage.now));
 }

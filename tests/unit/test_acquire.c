@@ -506,6 +506,67 @@ static void too_many_at_once_are_turned_away(void **state)
     FINISH();
 }
 
+/* ---- Found by review ---- */
+
+static void our_own_release_that_pauses_does_not_refuse_us(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x");
+    node_say(&S.node, "-BUSY Redis is busy running a script.\r\n");
+    assert_int_equal(stage_let_go(1), HF_OK);
+    ACQUIRE(2, "x");
+    EXPECT(2, HF_OK);
+    FINISH();
+}
+
+/* Only the release of the very hold that is in the way is waited for. */
+static void a_strangers_lock_is_busy_whatever_we_release(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "warm");
+    node_set(&S.node, "x", "stranger", -1);
+    S.mute = true;
+    ACQUIRE(2, "x", .wait_ms = 20);
+    ADVANCE_MS(20);
+    EXPECT(2, HF_EUNKNOWN); /* its release is unanswered now */
+    ACQUIRE(3, "x");
+    int before = S.node.acquires;
+    S.mute = false;
+    stage_run();
+    EXPECT(3, HF_EBUSY);
+    assert_int_equal(S.node.acquires, before);
+    FINISH();
+}
+
+static void a_release_that_is_refused_for_good_is_not_waited_for(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x");
+    node_say(&S.node, "-NOPERM this user has no permissions\r\n");
+    assert_int_equal(stage_let_go(1), HF_OK);
+    ACQUIRE(2, "x");
+    EXPECT(2, HF_EBUSY);
+    FINISH();
+}
+
+static void grants_that_always_come_too_late_are_no_storm(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "warm");
+    for (int i = 0; i < NODE_CANNED; i++)
+        node_say(&S.node, ":0\r\n");
+    ACQUIRE(2, "x", .wait_ms = 250);
+    EXPECT_WAITING(2);
+    assert_int_equal(S.node.canned_count, NODE_CANNED - 2);
+    ADVANCE_MS(250);
+    EXPECT(2, HF_EUNKNOWN);
+    FINISH();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +599,10 @@ int main(void)
         cmocka_unit_test(errors_that_cannot_pass),
         cmocka_unit_test(answers_that_make_no_sense_are_not_believed),
         cmocka_unit_test(too_many_at_once_are_turned_away),
+        cmocka_unit_test(our_own_release_that_pauses_does_not_refuse_us),
+        cmocka_unit_test(a_strangers_lock_is_busy_whatever_we_release),
+        cmocka_unit_test(a_release_that_is_refused_for_good_is_not_waited_for),
+        cmocka_unit_test(grants_that_always_come_too_late_are_no_storm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

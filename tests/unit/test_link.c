@@ -270,6 +270,21 @@ static void greetings_that_make_no_sense(void **state)
     }
 }
 
+/* The greeting works and every request breaks the connection: a proxy that does not like scripts.
+ */
+static void connections_that_break_again_and_again_are_spaced(void **state)
+{
+    (void)state;
+    SETUP();
+    S.node.always = "\r\n"; /* which ends the connection */
+    for (int ms = 0; ms < 1000; ms++) {
+        ACQUIRE(1 + ms % 8, "x", .wait_ms = 5);
+        ADVANCE_MS(1);
+    }
+    assert_in_range(S.connects, 10, 40);
+    FINISH();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +306,7 @@ int main(void)
         cmocka_unit_test(what_waits_is_sent_in_order),
         cmocka_unit_test(bytes_may_come_one_by_one),
         cmocka_unit_test(greetings_that_make_no_sense),
+        cmocka_unit_test(connections_that_break_again_and_again_are_spaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

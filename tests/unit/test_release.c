@@ -226,6 +226,98 @@ static void let_go_survives_a_cut(void **state)
     FINISH();
 }
 
+/* ---- Found by review ---- */
+
+/* The renewal was carried out, but its answer came after the deadline: the server keeps the lock
+ * for the time that was asked for unless it is told. */
+static void a_hold_lost_while_extending_is_still_released(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x", .lease_ms = 1000);
+    ADVANCE_MS(500);
+    S.mute = true;
+    EXTEND(1, 60000);
+    ADVANCE_MS(600);
+    EXPECT(1, HF_ELOST);
+    S.mute = false;
+    ADVANCE_MS(100);
+    EXPECT_KEY("x");
+    RELEASE(1);
+    EXPECT(1, HF_ELOST);
+    EXPECT_NO_KEY("x");
+    FINISH();
+}
+
+static void closing_releases_a_hold_lost_while_extending(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x", .lease_ms = 1000);
+    ADVANCE_MS(500);
+    S.mute = true;
+    EXTEND(1, 60000);
+    ADVANCE_MS(600);
+    EXPECT(1, HF_ELOST);
+    S.mute = false;
+    stage_run();
+    CLOSE(2);
+    EXPECT(2, HF_OK);
+    EXPECT_NO_KEY("x");
+    FINISH();
+}
+
+static void the_background_lasts_as_long_as_the_extended_lease(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x", .lease_ms = 100);
+    EXTEND(1, 60000);
+    EXPECT(1, HF_OK);
+    S.deaf = true;
+    RELEASE(1);
+    ADVANCE_MS(5000);
+    EXPECT(1, HF_EUNKNOWN);
+    EXPECT_KEY("x");
+    S.deaf = false;
+    ADVANCE_MS(3000);
+    EXPECT_NO_KEY("x");
+    FINISH();
+}
+
+/* A copy that the server answered with an error has done nothing; it does not explain why the next
+ * one finds nothing. */
+static void a_refused_copy_does_not_hide_a_loss(void **state)
+{
+    (void)state;
+    static const char *const refusals[] = {"-NOSCRIPT No matching script.\r\n",
+                                           "-BUSY Redis is busy running a script.\r\n"};
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        SETUP();
+        ACQUIRE(1, "x");
+        node_set(&S.node, "x", "another", 5000);
+        node_say(&S.node, refusals[i]);
+        RELEASE(1);
+        ADVANCE_MS(200);
+        EXPECT(1, HF_ELOST);
+        FINISH();
+    }
+}
+
+static void only_one_and_nothing_are_answers(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x");
+    node_say(&S.node, ":-7\r\n");
+    RELEASE(1);
+    EXPECT_WAITING(1);
+    ADVANCE_MS(20);
+    EXPECT(1, HF_OK);
+    EXPECT_NO_KEY("x");
+    FINISH();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +336,11 @@ int main(void)
         cmocka_unit_test(let_go_writes_at_once),
         cmocka_unit_test(let_go_of_an_expired_hold_says_lost),
         cmocka_unit_test(let_go_survives_a_cut),
+        cmocka_unit_test(a_hold_lost_while_extending_is_still_released),
+        cmocka_unit_test(closing_releases_a_hold_lost_while_extending),
+        cmocka_unit_test(the_background_lasts_as_long_as_the_extended_lease),
+        cmocka_unit_test(a_refused_copy_does_not_hide_a_loss),
+        cmocka_unit_test(only_one_and_nothing_are_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
