@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The stopwatch. The machine beside us is noisy and drifts, so absolute times say little: what
- * counts is the ratio of two sides that ran within a second or two of each other. Hence the turns,
- * and the median of per-repetition ratios instead of a ratio of medians.
+ * The stopwatch. The machine beside us is noisy, drifts, and has phases of seconds in which all is
+ * half as fast: absolute times say little. What counts is the ratio of two sides that ran within
+ * fractions of a second of each other. Hence the slices that take turns, and the median of
+ * per-repetition ratios instead of a ratio of medians.
  *
  * The clock is read once per step on every side alike (the end of one step is the start of the
  * next), and a sample costs one increment in a table of fixed size: measuring takes well below
@@ -13,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { SLICES = 25, SIDES_MAX = 4 };
 
 static int64_t now_ns(void)
 {
@@ -59,9 +62,15 @@ static double histogram_quantile_us(const struct histogram *histogram, double qu
     return (double)histogram->max_ns / 1e3;
 }
 
+/* How long a side has run in a repetition, and how often. */
+struct spent {
+    int64_t ns;
+    int64_t steps;
+};
+
 /* Steps for at least duration_ns and at least once. samples may be NULL. */
-static bool stretch_run(const struct side *side, int64_t duration_ns, struct histogram *samples,
-                        double *step_us, struct result *result)
+static bool slice_run(const struct side *side, int64_t duration_ns, struct histogram *samples,
+                      struct spent *spent, struct result *result)
 {
     int64_t start_ns = now_ns();
     int64_t last_ns = start_ns;
@@ -78,7 +87,25 @@ static bool stretch_run(const struct side *side, int64_t duration_ns, struct his
         last_ns = end_ns;
         steps++;
     }
-    *step_us = (double)(last_ns - start_ns) / 1e3 / (double)steps;
+    spent->ns += last_ns - start_ns;
+    spent->steps += steps;
+    return true;
+}
+
+static bool repetition_run(const struct bench *bench, struct side *sides, int side_count,
+                           int repetition, struct result *result)
+{
+    struct spent spent[SIDES_MAX] = {{0}};
+    for (int slice = 0; slice < SLICES; slice++) {
+        for (int turn = 0; turn < side_count; turn++) {
+            int i = (turn + slice + repetition) % side_count;
+            if (!slice_run(&sides[i], bench->stretch_ns / SLICES, &sides[i].histogram, &spent[i],
+                           result))
+                return false;
+        }
+    }
+    for (int i = 0; i < side_count; i++)
+        sides[i].step_us[repetition] = (double)spent[i].ns / 1e3 / (double)spent[i].steps;
     return true;
 }
 
@@ -86,14 +113,12 @@ bool measure_in_turns(const struct bench *bench, struct side *sides, int side_co
                       struct result *result)
 {
     for (int repetition = 0; repetition < bench->repetitions; repetition++) {
-        for (int turn = 0; turn < side_count; turn++) {
-            struct side *side = &sides[(turn + repetition) % side_count];
-            double warm_us;
-            if (!stretch_run(side, bench->warm_up_ns, NULL, &warm_us, result) ||
-                !stretch_run(side, bench->stretch_ns, &side->histogram, &side->step_us[repetition],
-                             result))
+        struct spent warming = {0};
+        for (int i = 0; i < side_count; i++)
+            if (!slice_run(&sides[i], bench->warm_up_ns, NULL, &warming, result))
                 return false;
-        }
+        if (!repetition_run(bench, sides, side_count, repetition, result))
+            return false;
     }
     return true;
 }

@@ -31,8 +31,8 @@ struct side {
     struct histogram histogram;      /* of the steps of all repetitions */
 };
 
-/* Runs every side once in each repetition, beginning with another one each time, so that a machine
- * that slows down slows all of them down. */
+/* Runs every side for the same time in each repetition, in many short slices that take turns and
+ * begin with another side each time, so that a machine that slows down slows all of them down. */
 bool measure_in_turns(const struct bench *bench, struct side *sides, int side_count,
                       struct result *result);
 
