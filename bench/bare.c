@@ -150,8 +150,7 @@ bool bare_open_same_scripts(struct bare *bare, const struct server *server,
     }
     const char *const acquire[] = {"EVALSHA",   bare->acquire_sha,       "2", KEY, QUEUE_KEY,
                                    bare->value, TEXT_OF(BENCH_LEASE_MS), NULL};
-    const char *const release[] = {"EVALSHA", bare->release_sha, "2", KEY,
-                                   QUEUE_KEY, bare->value,       "0", NULL};
+    const char *const release[] = {"EVALSHA", bare->release_sha, "1", KEY, bare->value, NULL};
     command_fill(&bare->acquire, acquire);
     command_fill(&bare->release, release);
     bare->acquire_reply_type = REDIS_REPLY_INTEGER;

@@ -30,7 +30,7 @@ bool hf__request_wanted(const hf__request *request)
     return request->hold->state == states[request->kind];
 }
 
-/* The one number that each script takes, in milliseconds. */
+/* The number that a script takes, in milliseconds; 0: it is left out. */
 static uint64_t argument_ms(const hf__request *request)
 {
     const hf_hold *hold = request->hold;
@@ -48,19 +48,22 @@ bool hf__request_encode(const hf__request *request, hf__buffer *out)
     const hf__script *script = &hf__scripts[kinds[request->kind].script];
     char side[HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
     char number[20];
+    uint64_t argument = argument_ms(request);
+    bool side_key = kinds[request->kind].side_key && argument > 0;
     hf__slice words[WORDS_MAX];
     size_t count = 0;
     words[count++] = request->whole ? HF__SLICE("EVAL") : HF__SLICE("EVALSHA");
     words[count++] = request->whole ? (hf__slice){script->body, script->length}
                                     : (hf__slice){script->sha1, sizeof(script->sha1) - 1};
-    words[count++] = kinds[request->kind].side_key ? HF__SLICE("2") : HF__SLICE("1");
+    words[count++] = side_key ? HF__SLICE("2") : HF__SLICE("1");
     words[count++] = hf__hold_key(hold);
-    if (kinds[request->kind].side_key) {
+    if (side_key) {
         size_t length = hf__side_key(side, 'q', hold->text, hold->key_length, hold->slot);
         words[count++] = (hf__slice){side, length};
     }
     words[count++] = hf__hold_value(hold);
-    words[count++] = (hf__slice){number, hf__digits(number, argument_ms(request))};
+    if (argument > 0)
+        words[count++] = (hf__slice){number, hf__digits(number, argument)};
     return hf__resp_encode(out, words, count);
 }
 

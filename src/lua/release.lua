@@ -1,9 +1,12 @@
 -- release: ends a hold, also one that was perhaps never granted. Deletes the lock only if it is
 -- held with this hold's value.
 --
--- KEYS 1 the lock, 2 its queue
--- ARGV 1 value of this hold, 2 ms for which a late copy of its acquire must be turned away; 0 if
---      there can be none. A tombstone '!value' with the score -(expiry in server ms) does that.
+-- KEYS 1 the lock
+-- ARGV 1 value of this hold
+-- and, if a copy of its acquire may still be on the way:
+-- KEYS 2 the lock's queue
+-- ARGV 2 ms for which such a copy must be turned away. A tombstone '!value' with the score
+--      -(expiry in server ms) does that.
 -- -> 1 released, 0 it was not ours
 --
 -- A server at its memory limit refuses writes that may grow, except after one that may not (DEL,
@@ -12,7 +15,7 @@ local released = 0
 if redis.call('GET', KEYS[1]) == ARGV[1] then
     released = redis.call('DEL', KEYS[1])
 end
-if ARGV[2] ~= '0' then
+if ARGV[2] then
     local time = redis.call('TIME')
     local now = time[1] * 1000 + math.floor(time[2] / 1000)
     local expiry = now + tonumber(ARGV[2])

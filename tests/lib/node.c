@@ -145,8 +145,9 @@ static bool is_mine(const node_key *key, word value)
     return key != NULL && is(value, key->value);
 }
 
-static void run_acquire(struct node *node, const word *arguments, hf__buffer *out)
+static void run_acquire(struct node *node, const word *arguments, size_t count, hf__buffer *out)
 {
+    expect(count == 4, "acquire takes two keys and two arguments");
     word name = arguments[0], value = arguments[2];
     node_key *key = node_find(node, name.bytes, name.length);
     node->acquires++;
@@ -170,15 +171,17 @@ static void run_acquire(struct node *node, const word *arguments, hf__buffer *ou
         say_bulk(out, key->value);
 }
 
-static void run_release(struct node *node, const word *arguments, hf__buffer *out)
+/* name, [queue,] value, [tombstone] */
+static void run_release(struct node *node, const word *arguments, size_t count, hf__buffer *out)
 {
-    word value = arguments[2];
+    word value = arguments[count == 2 ? 1 : 2];
     node_key *key = node_find(node, arguments[0].bytes, arguments[0].length);
     bool mine = is_mine(key, value);
     node->releases++;
+    node->last_tombstone_ms = count == 2 ? 0 : number_of(arguments[3]);
     if (mine)
         key->used = false;
-    if (number_of(arguments[3]) > 0) {
+    if (node->last_tombstone_ms > 0) {
         char *tomb = node->tombs[node->tomb_count++ % NODE_KEYS];
         memcpy(tomb, value.bytes, value.length);
         tomb[value.length] = '\0';
@@ -186,8 +189,9 @@ static void run_release(struct node *node, const word *arguments, hf__buffer *ou
     say_number(out, mine);
 }
 
-static void run_renew(struct node *node, const word *arguments, hf__buffer *out)
+static void run_renew(struct node *node, const word *arguments, size_t count, hf__buffer *out)
 {
+    expect(count == 3, "renew takes a key and two arguments");
     node_key *key = node_find(node, arguments[0].bytes, arguments[0].length);
     int64_t lease = number_of(arguments[2]);
     node->renewals++;
@@ -213,12 +217,11 @@ static int script_of(word name)
 
 static void run_script(struct node *node, const word *words, size_t count, hf__buffer *out)
 {
-    static void (*const scripts[])(struct node *, const word *,
+    static void (*const scripts[])(struct node *, const word *, size_t,
                                    hf__buffer *) = {run_acquire, run_release, run_renew};
     bool whole = is(words[0], "EVAL");
     int script = script_of(words[1]);
     node->evals += whole;
-    node->last_argument = number_of(words[count - 1]);
     if (node->always != NULL) {
         say(out, node->always);
         return;
@@ -233,7 +236,7 @@ static void run_script(struct node *node, const word *words, size_t count, hf__b
         say(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
         return;
     }
-    scripts[script](node, words + 3, out);
+    scripts[script](node, words + 3, count - 3, out);
 }
 
 static void run_info(struct node *node, word section, hf__buffer *out)

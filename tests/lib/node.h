@@ -32,12 +32,12 @@ struct node {
     const char *password;
     const char *canned[NODE_CANNED]; /* replies to the next script calls, instead of running them */
     int canned_count;
-    const char *always; /* reply to every script call, instead of running it; NULL: none */
+    const char *always;         /* reply to every script call, instead of running it; NULL: none */
     const char *greeting_error; /* reply to INFO server, instead of the text */
     /* What was asked, for assertions. */
     int acquires, releases, renewals, evals, greetings;
     char last_command[64];
-    int64_t last_argument; /* the last word of the last script call, as a number */
+    int64_t last_tombstone_ms; /* of the last release; 0: none was asked for */
 };
 
 void node_init(struct node *node);

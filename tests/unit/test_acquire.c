@@ -272,7 +272,7 @@ static void a_late_copy_after_the_release_takes_nothing(void **state)
     EXPECT(2, HF_OK);
     RELEASE(2);
     EXPECT(2, HF_OK);
-    assert_int_equal(S.node.last_argument, 10000); /* a tombstone for one lease */
+    assert_int_equal(S.node.last_tombstone_ms, 10000); /* a tombstone for one lease */
     stage_deliver_late();
     EXPECT_NO_KEY("x");
     FINISH();

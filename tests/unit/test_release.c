@@ -16,7 +16,7 @@ static void releases_in_one_round_trip(void **state)
     EXPECT(1, HF_OK);
     EXPECT_NO_KEY("x");
     assert_int_equal(S.node.releases, 1);
-    assert_int_equal(S.node.last_argument, 0); /* no tombstone where no copy can be late */
+    assert_int_equal(S.node.last_tombstone_ms, 0); /* no tombstone where no copy can be late */
     FINISH();
 }
 
