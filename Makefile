@@ -7,9 +7,13 @@ ASAN   := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DHOLDFAST_WERROR=ON -DHO
 TSAN   := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DHOLDFAST_WERROR=ON -DHOLDFAST_TESTS=ON \
           -DHOLDFAST_SANITIZE=thread
 CTEST  := ctest --output-on-failure --parallel 2
+# Integration tests run real servers in real time. On a virtual machine that stands still for a second
+# they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
+TWICE  := -L integration --repeat until-pass:2
 
 .PHONY: all test tsan demo bench format packages clean
 
+# The first one: plain `make` builds and installs nothing.
 all:
 	@$(CMAKE) -B $(BUILD) >/dev/null
 	@cmake --build $(BUILD)
@@ -17,17 +21,17 @@ all:
 packages:
 	@tools/install-packages
 
-test: packages
-	@$(CMAKE) -B $(BUILD) >/dev/null
-	@cmake --build $(BUILD)
+test: packages all
 	@$(CMAKE) -B $(BUILD)/asan $(ASAN) -DHOLDFAST_RELEASE_DIR=$(CURDIR)/$(BUILD) >/dev/null
 	@cmake --build $(BUILD)/asan
-	@$(CTEST) --test-dir $(BUILD)/asan
+	@$(CTEST) --test-dir $(BUILD)/asan -L 'house|unit'
+	@$(CTEST) --test-dir $(BUILD)/asan $(TWICE)
 
-tsan: packages
+tsan: packages all
 	@$(CMAKE) -B $(BUILD)/tsan $(TSAN) -DHOLDFAST_RELEASE_DIR=$(CURDIR)/$(BUILD) >/dev/null
 	@cmake --build $(BUILD)/tsan
-	@$(CTEST) --test-dir $(BUILD)/tsan -LE house
+	@$(CTEST) --test-dir $(BUILD)/tsan -L unit
+	@$(CTEST) --test-dir $(BUILD)/tsan $(TWICE)
 
 demo: packages all
 	@tools/demo.sh $(BUILD)

@@ -147,7 +147,8 @@ static bool acquire(struct worker *worker, hf_hold **hold)
             hold, &error);
         if (status == HF_OK)
             return true;
-        if (status != HF_EBUSY)
+        /* Busy, or a machine that stood still for longer than we allowed: ask again. */
+        if (status != HF_EBUSY && status != HF_EUNKNOWN)
             give_up(worker, status, error.text);
         orders_take(worker, 0);
     }
