@@ -27,7 +27,7 @@ static inline size_t hf__buffer_length(const hf__buffer *buffer)
 
 static inline const char *hf__buffer_front(const hf__buffer *buffer)
 {
-    return buffer->bytes + buffer->start;
+    return buffer->start > 0 ? buffer->bytes + buffer->start : buffer->bytes; /* may be NULL */
 }
 
 #endif

@@ -9,11 +9,14 @@
  *
  * Between tries the call pauses for its retry interval, or until the holder's lease is over if that
  * is sooner. The last pause is cut short so that one more try fits in before the deadline. */
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/fail.h"
 #include "core/state.h"
 
 enum { PAUSE_MIN_MS = 10, ENDED_BEFORE = -1 };
+
+static void granted(hf_hold *hold, int64_t remaining_ms);
 
 static hf__request *request_of(hf_hold *hold)
 {
@@ -38,7 +41,9 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
     hf__call *call = hold->call;
     hold->call = NULL;
     hf__link_withdraw(request_of(hold));
-    if (outcome_open(hold))
+    bool forgets = (HF__MUTANT(UNKNOWN_REFUSED) && status == HF_EUNKNOWN) ||
+                   (HF__MUTANT(CANCEL_KEEPS) && status == HF_ECANCELLED);
+    if (outcome_open(hold) && !forgets)
         hf__release_in_background(hold);
     else
         hf__hold_over(hold);
@@ -54,6 +59,8 @@ static void give_up(hf_hold *hold, const hf_error *last)
              hold->core->config.server->display);
     if (last->status == HF_EBUSY && request_of(hold)->place == HF__IDLE)
         hf__acquire_end(hold, HF_EBUSY, last->text);
+    else if (outcome_open(hold) && HF__MUTANT(UNKNOWN_GRANTED))
+        granted(hold, hf__span_to_ms(hold->lease));
     else if (outcome_open(hold))
         hf__acquire_end(hold, HF_EUNKNOWN, unknown.text);
     else if (last->status != HF_OK && request_of(hold)->place == HF__IDLE)
@@ -122,7 +129,7 @@ void hf__acquire_start(hf__core *core, hf__call *call)
         call->wait_ms > 0 ? hf__after(core->now, hf__span_ms(call->wait_ms)) : HF__NEVER;
     if (call->cancelled)
         hf__acquire_end(hold, HF_ECANCELLED, "cancelled");
-    else if (core->closing != NULL)
+    else if (core->closing)
         hf__acquire_end(hold, HF_ECLOSED, "the client is being closed");
     else if (hf__link_full(hold->link))
         hf__acquire_end(hold, HF_EUNAVAILABLE, "too many requests wait for this server");
@@ -167,6 +174,8 @@ static void granted_too_late(hf_hold *hold)
 static void granted(hf_hold *hold, int64_t remaining_ms)
 {
     hf__call *call = hold->call;
+    if (HF__MUTANT(RESEND_FULL_LEASE))
+        remaining_ms = hf__span_to_ms(hold->lease);
     hf__hold_believe(hold, request_of(hold)->sent, remaining_ms);
     if (hf__hold_expired(hold)) {
         granted_too_late(hold);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/fail.h"
 #include "core/state.h"
@@ -84,20 +85,30 @@ static void end_for_closing(hf_hold *hold)
 
 static void start_closing(hf__core *core, hf__call *call)
 {
-    core->closing = call;
+    core->closing = true;
+    core->close_call = call;
     call->deadline = hf__after(core->now, core->config.call_timeout);
     hf__timer_set(&core->timers, &call->timer, call->deadline);
-    for (hf__node *node = hf__list_first(&core->holds), *next; node != NULL; node = next) {
-        next = hf__list_next(&core->holds, node);
+    /* Ending one may end others (a request for which there is no memory fails its whole link), so
+     * no place in the list can be kept: each goes from the front to the back instead. */
+    for (size_t left = core->holds.count; left > 0 && core->holds.count > 0; left--) {
+        hf__node *node = hf__list_first(&core->holds);
+        hf__list_remove(&core->holds, node);
+        hf__list_append(&core->holds, node);
         end_for_closing(HF__ENTRY(node, hf_hold, node));
     }
 }
 
+static void end_closing(hf__core *core, hf_status status, const char *text)
+{
+    hf__call_done(core, core->close_call, status, text);
+    core->close_call = NULL;
+}
+
 static void finish_closing(hf__core *core)
 {
-    hf__call *call = core->closing;
-    if (call != NULL && !call->done && core->releasing.count == 0)
-        hf__call_done(core, call, HF_OK, "");
+    if (core->close_call != NULL && core->releasing.count == 0)
+        end_closing(core, HF_OK, "");
 }
 
 /* ---- Events ---- */
@@ -191,7 +202,7 @@ static void timer_due(hf__core *core, hf__timer *timer)
         hf__extend_timer(call);
         break;
     case HF__CALL_CLOSE:
-        hf__call_done(core, call, HF_EUNKNOWN, "some releases were not answered in time");
+        end_closing(core, HF_EUNKNOWN, "some releases were not answered in time");
         break;
     }
 }
@@ -202,6 +213,8 @@ void hf__core_step(hf__core *core, hf__event *event)
         on_tick, on_start, on_cancel, on_let_go, on_connected, on_bytes, on_disconnected};
     hf__timer *timer;
     core->now = hf__later(core->now, event->now);
+    for (int i = 0; HF__MUTANT(SENT_AFTER) && i < core->config.links; i++)
+        hf__link_stamp_late(&core->links[i]);
     handlers[event->kind](core, event);
     while ((timer = hf__timers_take_due(&core->timers, core->now)) != NULL)
         timer_due(core, timer);

@@ -4,6 +4,7 @@
  * silent connection is no answer: the request is sent again on the next one until the deadline;
  * an error that the server sends is handed to the caller, for whom the old deadline still stands.
  */
+#include "base/mutant.h"
 #include "core/state.h"
 
 static hf__request *request_of(hf_hold *hold)
@@ -55,7 +56,7 @@ void hf__extend_start(hf__call *call)
 {
     hf_hold *hold = call->hold;
     hf__core *core = hold->core;
-    if (core->closing != NULL || hold->state != HF__HOLD_HELD) {
+    if (core->closing || hold->state != HF__HOLD_HELD) {
         hf__call_done(core, call, HF_ECLOSED, "the client is being closed");
         return;
     }
@@ -88,7 +89,7 @@ bool hf__extend_answered(hf_hold *hold, const hf__reply *reply)
         lose(hold, "the server no longer knows this hold");
         return true;
     }
-    if (hf__hold_expired(hold) ||
+    if ((hf__hold_expired(hold) && !HF__MUTANT(REVIVES)) ||
         !hf__hold_believe(hold, request_of(hold)->sent, hf__sane_ms(reply->integer))) {
         lose(hold, "the lease ended before the server's answer came");
         return true;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/name.h"
 #include "core/state.h"
@@ -103,10 +104,14 @@ bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
     hf__span remaining = hf__span_ms(remaining_ms);
     hf__span drift = {remaining.ns / DRIFT_DIVISOR + hf__span_ms(2).ns};
+    if (HF__MUTANT(NO_DRIFT))
+        drift = hf__span_ms(0);
+    if (HF__MUTANT(FROM_REPLY))
+        sent = hold->core->now;
     int64_t deadline = hf__after(sent, (hf__span){remaining.ns - drift.ns}).ns;
     int64_t before = atomic_load(&hold->deadline_ns);
     do {
-        if (before == 0 && hold->state == HF__HOLD_HELD)
+        if (before == 0 && hold->state == HF__HOLD_HELD && !HF__MUTANT(REVIVES))
             return false;
     } while (before < deadline &&
              !atomic_compare_exchange_weak(&hold->deadline_ns, &before, deadline));

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/mutant.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "core/fail.h"
@@ -92,7 +93,7 @@ static void pump(hf__link *link)
         hf__list_remove(&link->waiting, node);
         hf__list_append(&link->in_flight, node);
         request->place = HF__IN_FLIGHT;
-        request->sent = link->core->now;
+        request->sent = HF__MUTANT(SENT_AFTER) ? HF__NEVER : link->core->now;
         if (!link->timer.set)
             set_timer(link, hf__after(request->sent, link->core->config.reply_timeout));
     }
@@ -133,6 +134,8 @@ static void recall_in_flight(hf__link *link)
         request->unanswered++;
         if (request->kind == HF__REQUEST_ACQUIRE)
             request->hold->copy_lost = true;
+        if (HF__MUTANT(NEW_IDENTITY) && request->kind == HF__REQUEST_ACQUIRE)
+            request->hold->text[request->hold->key_length]++;
         if (hf__request_wanted(request)) {
             request->place = HF__WAITING;
             hf__list_prepend(&link->waiting, node);
@@ -242,6 +245,14 @@ static void take_reply(hf__link *link, const hf__reply *reply)
     if (link->state == HF__LINK_READY)
         link->failures = 0;
     hf__hold_settle(hold);
+}
+
+void hf__link_stamp_late(hf__link *link)
+{
+    hf__list *list = &link->in_flight;
+    for (hf__node *node = hf__list_first(list); node != NULL; node = hf__list_next(list, node))
+        if (hf__is_never(HF__ENTRY(node, hf__request, node)->sent))
+            HF__ENTRY(node, hf__request, node)->sent = link->core->now;
 }
 
 void hf__link_bytes(hf__link *link, const char *bytes, size_t count)

@@ -8,6 +8,7 @@
  * forgotten the lock long before. */
 #include <string.h>
 
+#include "base/mutant.h"
 #include "core/fail.h"
 #include "core/state.h"
 
@@ -41,7 +42,8 @@ void hf__release_in_background(hf_hold *hold)
     hold->state = HF__HOLD_RELEASING;
     hf__list_append(&core->releasing, &hold->releasing);
     atomic_store(&hold->deadline_ns, 0);
-    hold->give_up = hf__after(core->now, hold->longest_lease);
+    hold->give_up =
+        hf__after(core->now, HF__MUTANT(SHORT_CLEANUP) ? hold->lease : hold->longest_lease);
     hf__timer_set(&core->timers, &hold->timer, hold->give_up);
     hf__link_submit(request_of(hold));
 }
@@ -54,7 +56,7 @@ hf_status hf__release_start(hf_hold *hold, hf__call *call)
     hf_status status = HF_OK;
     hold->handed_out = false;
     hold->call = call;
-    if (core->closing != NULL || hold->state != HF__HOLD_HELD) {
+    if (core->closing || hold->state != HF__HOLD_HELD) {
         status = HF_ECLOSED;
         end_call(hold, status, "the client is being closed, which releases the lock");
         return status;
@@ -63,6 +65,10 @@ hf_status hf__release_start(hf_hold *hold, hf__call *call)
     if (hf__hold_expired(hold)) {
         status = HF_ELOST;
         end_call(hold, status, "the hold had ended before its release");
+    }
+    if (HF__MUTANT(LOST_KEPT) && hold->lost) {
+        hf__hold_over(hold);
+        return status;
     }
     hf__release_in_background(hold); /* a lost one too: the server may still have it */
     if (hold->call != NULL) {

@@ -5,6 +5,7 @@
 #include "core/name.h"
 #include "core/state.h"
 
+#include "base/mutant.h"
 #include "base/text.h"
 
 enum { WORDS_MAX = 7 };
@@ -35,7 +36,7 @@ static uint64_t argument_ms(const hf__request *request)
 {
     const hf_hold *hold = request->hold;
     hf__span span = hold->lease;
-    if (request->kind == HF__REQUEST_RELEASE && !hold->copy_lost)
+    if (request->kind == HF__REQUEST_RELEASE && (!hold->copy_lost || HF__MUTANT(NO_TOMBSTONE)))
         span = hf__span_ms(0); /* no copy can be late: no tombstone needed */
     if (request->kind == HF__REQUEST_RENEW)
         span = HF__ENTRY(hf__list_first(&hold->extends), hf__call, node)->lease;
@@ -75,7 +76,9 @@ static void refuse(hf__request *request, const hf__reply *reply)
     hf__verdict verdict = hf__judge(reply, link->core->config.server->display, &why);
     if (!hf__request_wanted(request))
         return;
-    if (verdict == HF__VERDICT_RELOAD && !request->whole) {
+    if (HF__MUTANT(NOSCRIPT_REFUSES) && verdict == HF__VERDICT_RELOAD)
+        why.status = HF_EBUSY;
+    else if (verdict == HF__VERDICT_RELOAD && !request->whole) {
         request->whole = true;
         hf__link_submit(request);
         return;

@@ -124,10 +124,11 @@ struct hf__core {
     uint64_t random;
     hf__timers timers;
     hf__list holds;
-    hf__list dead; /* holds to be freed at the end of the step */
-    hf__list done; /* calls */
-    hf__call *closing;
-    hf__list releasing; /* holds in that state, by their second node */
+    hf__list dead;        /* holds to be freed at the end of the step */
+    hf__list done;        /* calls */
+    bool closing;         /* for good */
+    hf__call *close_call; /* until it is done */
+    hf__list releasing;   /* holds in that state, by their second node */
     hf__log_line log[HF__LOG_LINES];
     size_t log_first;
     size_t log_count;
@@ -165,6 +166,7 @@ void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
 void hf__link_connected(hf__link *link);
 void hf__link_bytes(hf__link *link, const char *bytes, size_t count);
 void hf__link_timer(hf__link *link);
+void hf__link_stamp_late(hf__link *link); /* what the mutant SENT_AFTER left unstamped */
 
 /* greeting.c */
 bool hf__greeting_send(hf__link *link); /* false: out of memory */

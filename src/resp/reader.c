@@ -134,8 +134,11 @@ static void free_nothing(void *reply)
     (void)reply; /* objects live in the arena */
 }
 
-static redisReplyObjectFunctions makers = {make_text, make_array, make_integer, make_nil,
-                                           free_nothing};
+static redisReplyObjectFunctions makers = {.createString = make_text,
+                                           .createArray = make_array,
+                                           .createInteger = make_integer,
+                                           .createNil = make_nil,
+                                           .freeObject = free_nothing};
 
 hf__reader *hf__reader_new(void)
 {

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Deliberate bugs, by name, that the simulator must catch (tests/sim/mutants.c). They exist only in
+ * a build made for it; everywhere else HF__MUTANT() is false and the compiler drops the branch. */
+#ifndef HF_BASE_MUTANT_H
+#define HF_BASE_MUTANT_H
+
+#include <stdbool.h>
+
+enum {
+    HF__MUTANT_SENT_AFTER = 1,    /* deadline from after the sending */
+    HF__MUTANT_FROM_REPLY,        /* deadline from the reply */
+    HF__MUTANT_NO_DRIFT,          /* no allowance for clocks that differ */
+    HF__MUTANT_NEW_IDENTITY,      /* a resent request has another value */
+    HF__MUTANT_RESEND_FULL_LEASE, /* a repeated grant counts as a new one, from the resend */
+    HF__MUTANT_NOSCRIPT_REFUSES,  /* NOSCRIPT taken for "no" */
+    HF__MUTANT_UNKNOWN_REFUSED,   /* no answer taken for "no", and not cleaned up */
+    HF__MUTANT_UNKNOWN_GRANTED,   /* no answer taken for "yes" */
+    HF__MUTANT_CANCEL_KEEPS,      /* a cancel leaves the grant behind */
+    HF__MUTANT_REVIVES,           /* a renewal after the deadline brings the hold back */
+    HF__MUTANT_LOST_KEPT,         /* a lost hold is not released */
+    HF__MUTANT_SHORT_CLEANUP,     /* the background gives up after the acquired lease */
+    HF__MUTANT_NO_TOMBSTONE       /* a late copy is not guarded against */
+};
+
+#ifdef HOLDFAST_MUTANTS
+extern int hf__mutant;
+#define HF__MUTANT(name) (hf__mutant == HF__MUTANT_##name)
+#else
+#define HF__MUTANT(name) false
+#endif
+
+#endif
