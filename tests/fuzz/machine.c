@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* See machine.h. Checked after every step: nothing is overdue, links that are not open have nothing
+ * to write, no call is late, no hold lasts longer than the server ever said, and none comes back
+ * after its end. A call is freed the moment it is done, so that ASan sees whoever touches it again,
+ * and its outcome must be one that the manual names. In the end the server is gone and time jumps:
+ * every call must come to its end, and the core must forget all but the holds in our hands. */
+#include "machine.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/state.h" /* only to count holds that the core ought to have forgotten */
+
+enum { ROUNDS_MAX = 64 };
+
+struct machine m;
+
+/* ---- Memory that fails once ---- */
+
+static bool gate(void)
+{
+    return m.allocations_left < 0 || m.allocations_left-- != 0;
+}
+
+void *machine_allocate(size_t size)
+{
+    void *block = calloc(1, size);
+    REQUIRE(block != NULL);
+    return block;
+}
+
+/* ---- Checks ---- */
+
+#define BIT(status) (1U << (HF_##status))
+
+static void check_outcome(const hf__call *call)
+{
+    static const unsigned passing = BIT(OK) | BIT(EUNKNOWN) | BIT(EUNAVAILABLE) | BIT(EDENIED) |
+                                    BIT(ESERVER) | BIT(ENOMEM) | BIT(ECLOSED);
+    static const unsigned named[] = {
+        [HF__CALL_ACQUIRE] = passing | BIT(EBUSY) | BIT(ECANCELLED) | BIT(EINTERNAL),
+        [HF__CALL_RELEASE] = passing | BIT(ELOST),
+        [HF__CALL_EXTEND] = (passing & ~BIT(EUNKNOWN)) | BIT(ELOST) | BIT(EINVAL),
+        [HF__CALL_CLOSE] = BIT(OK) | BIT(EUNKNOWN),
+    };
+    REQUIRE(call->done);
+    REQUIRE((named[call->kind] >> call->error.status & 1) != 0);
+    REQUIRE(memchr(call->error.text, '\0', sizeof(call->error.text)) != NULL);
+    REQUIRE((call->error.status == HF_OK) == (call->error.text[0] == '\0'));
+}
+
+static void check_hold(held *h)
+{
+    hf__span left = hf__hold_remaining(h->hold, m.now);
+    REQUIRE(left.ns >= 0 && left.ns <= hf__span_ms(m.said_ms).ns);
+    REQUIRE(!h->over || left.ns == 0);
+    h->over = left.ns == 0;
+}
+
+void machine_check(void)
+{
+    const char *bytes;
+    for (int i = 0; i < m.config.links; i++) {
+        REQUIRE(m.ports[i] == PORT_OPEN || hf__core_output(m.core, i, &bytes) == 0);
+        REQUIRE(m.ports[i] != PORT_CLOSED || !hf__core_expects(m.core, i));
+    }
+    for (int i = 0; i < CALLS; i++)
+        if (m.holds[i].hold != NULL)
+            check_hold(&m.holds[i]);
+}
+
+static void check_time(void)
+{
+    REQUIRE(hf__before(m.now, hf__core_wake(m.core)));
+    for (int i = 0; i < CALLS; i++)
+        REQUIRE(m.calls[i] == NULL || hf__before(m.now, m.due[i]));
+}
+
+/* ---- Steps ---- */
+
+static void finish(hf__call *call)
+{
+    int place = 0;
+    while (place < CALLS && m.calls[place] != call)
+        place++;
+    REQUIRE(place < CALLS); /* not one that was done before */
+    m.calls[place] = NULL;
+    check_outcome(call);
+    if (call->kind == HF__CALL_ACQUIRE && call->error.status == HF_OK) {
+        int free_hold = 0;
+        while (m.holds[free_hold].hold != NULL)
+            free_hold++; /* there is one: numbers are limited */
+        m.holds[free_hold] = (held){.hold = call->hold};
+        REQUIRE(hf__hold_remaining(call->hold, m.now).ns > 0);
+    }
+    free(call);
+}
+
+static void carry_out(const hf__action *action)
+{
+    switch (action->kind) {
+    case HF__ACTION_CLOSE:
+        m.ports[action->link] = PORT_CLOSED;
+        break;
+    case HF__ACTION_CONNECT:
+        REQUIRE(m.ports[action->link] == PORT_CLOSED);
+        m.ports[action->link] = PORT_CONNECTING;
+        break;
+    case HF__ACTION_DONE:
+        finish(action->call);
+        break;
+    case HF__ACTION_LOG:
+        REQUIRE(strlen(action->text) < HF__LOG_TEXT);
+        break;
+    }
+}
+
+hf_status machine_step(hf__event event)
+{
+    hf__action action;
+    event.now = m.now;
+    hf__core_step(m.core, &event);
+    while (hf__core_next(m.core, &action))
+        carry_out(&action);
+    check_time();
+    machine_check();
+    return event.status;
+}
+
+void machine_disconnect(int link)
+{
+    machine_step((hf__event){.kind = HF__EVENT_DISCONNECTED, .link = link, .reason = "cut"});
+    REQUIRE(m.ports[link] == PORT_CLOSED || m.ports[link] == PORT_CONNECTING);
+}
+
+/* ---- Beginning and end ---- */
+
+void machine_begin(const uint8_t *bytes, size_t count)
+{
+    hf_error error;
+    m = (struct machine){.in = {bytes, count}, .allocations_left = -1};
+    hf__memory_set_gate(gate);
+    uint8_t choice = input_byte(&m.in);
+    const char *url = choice & 1 ? "redis://me:secret@node/3" : "redis://node";
+    REQUIRE(hf__url_parse(url, &m.server, &error) == HF_OK);
+    m.config = (hf__config){.server = &m.server, .seed = choice, .links = choice & 2 ? 2 : 1};
+    m.config.connect_timeout = hf__span_ms(1 + input_byte(&m.in) * 10);
+    m.config.reply_timeout = hf__span_ms(1 + input_byte(&m.in) * 10);
+    m.config.call_timeout = hf__span_ms(1 + input_byte(&m.in) * 20);
+    snprintf(m.config.client_id, sizeof(m.config.client_id), "client");
+    m.now = (hf__instant){1000000000};
+    m.core = hf__core_new(&m.config);
+    REQUIRE(m.core != NULL);
+    uint8_t ending = input_byte(&m.in);
+    m.ends_silently = (ending & 1) != 0;
+    m.handles_first = (ending & 2) != 0;
+}
+
+static bool at_rest(void)
+{
+    for (int i = 0; i < CALLS; i++)
+        if (m.calls[i] != NULL)
+            return false;
+    return hf__is_never(hf__core_wake(m.core));
+}
+
+static void cut_all(void)
+{
+    for (int i = 0; i < m.config.links; i++)
+        if (m.ports[i] != PORT_CLOSED)
+            machine_disconnect(i);
+}
+
+/* The server is gone, with or without a word, and time passes beyond every bound. */
+static void wind_down(void)
+{
+    m.allocations_left = -1;
+    for (int i = 0; i < CALLS; i++)
+        if (m.calls[i] != NULL && m.calls[i]->kind == HF__CALL_ACQUIRE && m.calls[i]->wait_ms == -1)
+            machine_step((hf__event){.kind = HF__EVENT_CANCEL, .call = m.calls[i]});
+    for (int round = 0; round < ROUNDS_MAX && !at_rest(); round++) {
+        if (!m.ends_silently)
+            cut_all();
+        m.now = hf__after(m.now, hf__span_ms(HF_MS_MAX + 1000));
+        machine_step((hf__event){.kind = HF__EVENT_TICK});
+    }
+    REQUIRE(at_rest());
+}
+
+/* Handles may be given back before and after the end of the core. */
+void machine_end(void)
+{
+    size_t in_hand = 0;
+    wind_down();
+    for (int i = 0; i < CALLS; i++)
+        in_hand += m.holds[i].hold != NULL;
+    REQUIRE(m.core->holds.count == in_hand && m.core->releasing.count == 0);
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass == (m.handles_first ? 1 : 0))
+            hf__core_free(m.core);
+        for (int i = 0; i < CALLS && pass == (m.handles_first ? 0 : 1); i++)
+            if (m.holds[i].hold != NULL)
+                hf__hold_abandon(m.holds[i].hold);
+    }
+    hf__url_free(&m.server);
+}
