@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* What the processes of a live run share: the run's parameters, and a board in shared memory on
+ * which everybody counts. The board survives the SIGKILL of whoever wrote on it; it is evidence
+ * about the run. What was believed about locks is in the ledger (ledger.h) instead.
+ *
+ * All times are CLOCK_BOOTTIME in nanoseconds, the clock of the library, on which all processes of
+ * one machine agree.
+ */
+#ifndef HOLDFAST_TESTS_CHAOS_H
+#define HOLDFAST_TESTS_CHAOS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include <holdfast.h>
+
+enum {
+    LOCKS = 3,
+    CLIENTS_MIN = 4,
+    CLIENTS_MAX = 6,
+    THREADS = 3,
+    LEASE_LEAST_MS = 300,
+    LEASE_MOST_MS = 1500,
+    STATUSES = HF_EINTERNAL + 1,
+    EXCESS_ALLOWED_MS = 2000
+};
+
+/* ---- The board ------------------------------------------------------------------------------- */
+
+#define CALL_MAP(X)                        \
+    X(OPEN, "hf_open")                     \
+    X(ACQUIRE, "hf_acquire")               \
+    X(EXTEND, "hf_extend")                 \
+    X(RELEASE, "hf_release")               \
+    X(RELEASE_NOWAIT, "hf_release_nowait") \
+    X(CLOSE, "hf_close")
+
+#define FAULT_MAP(X)                                       \
+    X(CLIENT_STOPPED, "client stopped")                    \
+    X(STOPPED_IN_HOLD, "  of these, while it held a lock") \
+    X(CLIENT_KILLED, "client killed")                      \
+    X(KILLED_IN_HOLD, "  of these, while it held a lock")  \
+    X(SERVER_RESTARTED, "server killed and restarted")     \
+    X(SERVER_STOPPED, "server stopped for a while")        \
+    X(SCRIPTS_FLUSHED, "SCRIPT FLUSH")                     \
+    X(CONNECTIONS_KILLED, "CLIENT KILL TYPE normal")       \
+    X(DELAYED, "proxy: pieces delayed")                    \
+    X(STALLED, "proxy: connections stalled")               \
+    X(CUT, "proxy: connections cut after n bytes")         \
+    X(REPLIES_DROPPED, "proxy: replies dropped, then cut") \
+    X(REFUSED, "proxy: connections refused")
+
+#define CALL_ENUM(name, text)  CALL_##name,
+#define FAULT_ENUM(name, text) FAULT_##name,
+enum call_kind { CALL_MAP(CALL_ENUM) CALL_KINDS };
+enum fault_kind { FAULT_MAP(FAULT_ENUM) FAULT_KINDS };
+
+struct board {
+    atomic_bool stop; /* everybody finishes and closes */
+    atomic_llong statuses[CALL_KINDS][STATUSES];
+    atomic_llong worst_excess_ns[CALL_KINDS];
+    atomic_llong faults[FAULT_KINDS];
+    atomic_llong contended;         /* grants of a lock that was held when it was asked for */
+    atomic_llong increments[LOCKS]; /* writes to the counters that their writers made */
+    atomic_llong held_until[LOCKS]; /* the newest belief, a hint for the two counts above */
+    atomic_int held_by[LOCKS];      /* the slot of the process, -1: nobody */
+    atomic_llong sessions;          /* clients that were closed in an orderly way */
+    atomic_llong stalls;            /* of the whole machine, see ticker.h */
+    atomic_llong longest_stall_ns;
+    atomic_llong clock_step_ns; /* the largest step of the wall clock, see ticker.h */
+    atomic_int complaints;      /* things that must not happen */
+    char complaint[512];        /* the first of them */
+};
+
+struct chaos {
+    uint64_t seed;
+    int seconds;
+    bool keep;
+    bool sabotage;
+    bool expect_fail;
+    int clients;
+    char folder[64];
+    char server_socket[96];
+    char tcp_url[64]; /* both lead through the proxy */
+    char unix_url[128];
+    struct board *board;
+};
+
+/* Counts something that must not happen, and keeps the first description. */
+void complain(struct board *board, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void raise_to(atomic_llong *most, long long value);
+
+void lock_name(char name[16], int lock);
+
+/* ---- Time and chance ------------------------------------------------------------------------- */
+
+#define MS_NS 1000000LL
+
+static inline int64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* splitmix64: small, and good from any seed. */
+struct chance {
+    uint64_t state;
+};
+
+static inline uint64_t chance_next(struct chance *chance)
+{
+    uint64_t mixed = chance->state += 0x9e3779b97f4a7c15ULL;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
+    return mixed ^ (mixed >> 31);
+}
+
+static inline int chance_between(struct chance *chance, int least, int most)
+{
+    return least + (int)(chance_next(chance) % (uint64_t)(most - least + 1));
+}
+
+static inline bool chance_percent(struct chance *chance, int percent)
+{
+    return chance_between(chance, 0, 99) < percent;
+}
+
+/* A stream of its own for each party, so that one's draws do not shift another's. */
+static inline struct chance chance_for(uint64_t seed, uint64_t party)
+{
+    struct chance chance = {seed * 0x2545f4914f6cdd1dULL + party};
+    (void)chance_next(&chance);
+    return chance;
+}
+
+/* ---- The processes: each runs in a child, which ends when it returns ---------------------------
+ */
+
+/* `number` counts all that were ever started, so that no two beliefs are of the same client. */
+void client_run(const struct chaos *chaos, int slot, uint32_t number);
+void foreign_run(const struct chaos *chaos, int slot, uint32_t number);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a client process: the process (client.c), what its threads do (worker.c), and the
+ * calls of the library with a watch on them (calls.c). */
+#ifndef HOLDFAST_TESTS_CLIENT_H
+#define HOLDFAST_TESTS_CLIENT_H
+
+#include <pthread.h>
+
+#include "chaos.h"
+#include "ledger.h"
+
+/* A cancel that the process fires when its time has come, because the worker is inside a call. */
+struct planned_cancel {
+    hf_cancel *cancel; /* NULL: none */
+    int64_t fire_at_ns;
+};
+
+/* One process. It opens one client after the other; its threads share it. */
+struct party {
+    const struct chaos *chaos;
+    int slot;
+    int ledger;
+    int counters[LOCKS];
+    struct chance chance;
+    hf_client *client;
+    int64_t call_timeout_ms;
+    int64_t session_until_ns;
+    pthread_mutex_t mutex; /* of the planned cancels */
+    struct planned_cancel planned[THREADS];
+};
+
+struct worker {
+    struct party *party;
+    int index;
+    pthread_t thread;
+    struct chance chance;
+    uint32_t number; /* of all workers of the run */
+    uint64_t holds;
+    hf_hold *left; /* a hold that was left for hf_close() to release */
+};
+
+/* A hold, and what is believed about it. */
+struct tenure {
+    hf_hold *hold;
+    int64_t longest_lease_ms;
+    belief belief;
+};
+
+void *worker_run(void *arg); /* a struct worker; until the session is over */
+
+/* ---- Calls, see calls.c ---------------------------------------------------------------------- */
+
+bool call_open(struct party *party);
+void call_close(struct party *party);
+
+/* A try with random options; true: `tenure` is held and in the ledger. */
+bool call_acquire(struct worker *worker, struct tenure *tenure);
+
+/* Asks how long it is still valid, and complains if the answer claims too much. */
+int64_t call_remaining(struct worker *worker, const struct tenure *tenure);
+
+void call_extend(struct worker *worker, struct tenure *tenure);
+
+/* The end of the belief comes first, then the call. */
+void call_release(struct worker *worker, struct tenure *tenure);
+void call_give_up(struct worker *worker, struct tenure *tenure); /* only the belief */
+void call_release_left(struct worker *worker);                   /* after hf_close() */
+
+#endif
