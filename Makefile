@@ -11,7 +11,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test tsan demo bench format packages clean
+.PHONY: all test tsan sim sim-build mutants chaos fuzz demo bench format packages clean
 
 # The first one: plain `make` builds and installs nothing.
 all:
@@ -24,7 +24,7 @@ packages:
 test: packages all
 	@$(CMAKE) -B $(BUILD)/asan $(ASAN) -DHOLDFAST_RELEASE_DIR=$(CURDIR)/$(BUILD) >/dev/null
 	@cmake --build $(BUILD)/asan
-	@$(CTEST) --test-dir $(BUILD)/asan -L 'house|unit'
+	@$(CTEST) --test-dir $(BUILD)/asan -L 'house|unit|sim'
 	@$(CTEST) --test-dir $(BUILD)/asan $(TWICE)
 
 tsan: packages all
@@ -32,6 +32,33 @@ tsan: packages all
 	@cmake --build $(BUILD)/tsan
 	@$(CTEST) --test-dir $(BUILD)/tsan -L unit
 	@$(CTEST) --test-dir $(BUILD)/tsan $(TWICE)
+
+# Proof. SEEDS=n [FIRST=s] runs n seeds, SEED=s [MUTANT=name] replays one with its trace.
+SEEDS   := 1000
+FIRST   := 1
+SECONDS := 60
+SIM     := $(BUILD)/sim/tests/sim/holdfast-sim
+
+sim-build: packages
+	@$(CMAKE) -B $(BUILD)/sim -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOLDFAST_TESTS=ON >/dev/null
+	@cmake --build $(BUILD)/sim
+
+sim: sim-build
+	@$(SIM) $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS) --first $(FIRST) --jobs 2) \
+	    $(if $(MUTANT),--mutant $(MUTANT))
+
+mutants: sim-build
+	@$(SIM) --mutants
+
+chaos: sim-build
+	@$(BUILD)/sim/tests/chaos/holdfast-chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+fuzz:
+	@tools/install-packages clang libclang-rt-14-dev
+	@CC=clang $(CMAKE) -B $(BUILD)/fuzz -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 \
+	    -DHOLDFAST_TESTS=ON -DHOLDFAST_FUZZ=ON >/dev/null
+	@cmake --build $(BUILD)/fuzz
+	@tests/fuzz/run.sh $(BUILD)/fuzz $(SECONDS)
 
 demo: packages all
 	@tools/demo.sh $(BUILD)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* See alike.h. What must differ between a real server and a model: TIME, CLIENT ID, and of INFO
+ * everything but role, version and the form of run_id. What may differ a little: times, by the
+ * moment that lies between the clocks of the two, and by 2 ms for rounding. Everything else is
+ * compared to the byte, errors too.
+ */
+#include "alike.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Replies as text ---- */
+
+void alike_show_bytes(char **at, const char *end, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count && end - *at > 8; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        *at += snprintf(*at, 8, isprint(byte) ? "%c" : "\\x%02x", byte);
+    }
+}
+
+static void show_reply(char **at, const char *end, const redisReply *reply)
+{
+    if (end - *at < 40)
+        return;
+    switch (reply->type) {
+    case REDIS_REPLY_INTEGER:
+        *at += snprintf(*at, 32, ":%lld", reply->integer);
+        break;
+    case REDIS_REPLY_NIL:
+        *at += snprintf(*at, 32, "(nil)");
+        break;
+    case REDIS_REPLY_ARRAY:
+        *at += snprintf(*at, 32, "*%zu[", reply->elements);
+        for (size_t i = 0; i < reply->elements; i++) {
+            show_reply(at, end, reply->element[i]);
+            *at += snprintf(*at, 4, " ");
+        }
+        *at += snprintf(*at, 4, "]");
+        break;
+    default:
+        *at += snprintf(*at, 4, "%c",
+                        reply->type == REDIS_REPLY_ERROR    ? '-'
+                        : reply->type == REDIS_REPLY_STATUS ? '+'
+                                                            : '$');
+        alike_show_bytes(at, end, reply->str, reply->len);
+    }
+}
+
+void alike_show(const redisReply *reply, char text[ALIKE_TEXT_MAX])
+{
+    char *at = text;
+    show_reply(&at, text + ALIKE_TEXT_MAX - 8, reply);
+}
+
+/* ---- Same or not ---- */
+
+static bool close_enough(int64_t slack_ms, double a, double b, double unit)
+{
+    double off = a > b ? a - b : b - a;
+    return off <= (double)(TOLERANCE_MS + slack_ms) / unit + (unit > 1 ? 1 : 0);
+}
+
+/* Scores of tombstones are times, negative and of thirteen digits. */
+static bool same_text(int64_t slack_ms, const redisReply *real, const redisReply *model)
+{
+    if (real->len == model->len && memcmp(real->str, model->str, real->len) == 0)
+        return true;
+    bool times = real->len == 14 && model->len == 14 && real->str[0] == '-' && model->str[0] == '-';
+    return times && real->type == REDIS_REPLY_STRING &&
+           close_enough(slack_ms, strtod(real->str, NULL), strtod(model->str, NULL), 1);
+}
+
+/* `unit`: 0 if integers are no times, else how many ms they count. */
+bool alike(int64_t slack_ms, const redisReply *real, const redisReply *model, double unit)
+{
+    if (real->type != model->type)
+        return false;
+    if (real->type == REDIS_REPLY_NIL)
+        return true;
+    if (real->type == REDIS_REPLY_INTEGER) {
+        if (real->integer == model->integer)
+            return true;
+        return unit > 0 && real->integer > 0 && model->integer > 0 &&
+               close_enough(slack_ms, (double)real->integer, (double)model->integer, unit);
+    }
+    if (real->type != REDIS_REPLY_ARRAY)
+        return same_text(slack_ms, real, model);
+    if (real->elements != model->elements)
+        return false;
+    for (size_t i = 0; i < real->elements; i++)
+        if (!alike(slack_ms, real->element[i], model->element[i], unit))
+            return false;
+    return true;
+}
+
+static bool same_line(const redisReply *real, const redisReply *model, const char *field)
+{
+    const char *a = strstr(real->str, field);
+    const char *b = strstr(model->str, field);
+    if (a == NULL || b == NULL)
+        return a == b;
+    size_t length = strcspn(b, "\r");
+    return strcspn(a, "\r") == length &&
+           (strcmp(field, "run_id:") == 0 || strncmp(a, b, length) == 0);
+}
+
+static bool same_info(const redisReply *real, const redisReply *model)
+{
+    return real->type == REDIS_REPLY_STRING && model->type == REDIS_REPLY_STRING &&
+           same_line(real, model, "role:") && same_line(real, model, "redis_version:") &&
+           same_line(real, model, "run_id:");
+}
+
+bool alike_replies(int64_t slack_ms, const hf__slice *words, int count, const redisReply *real,
+                   const redisReply *model)
+{
+    bool is_error = real->type == REDIS_REPLY_ERROR || model->type == REDIS_REPLY_ERROR;
+    if (!is_error && sim_is(words[0], "TIME"))
+        return model->type == REDIS_REPLY_ARRAY && model->elements == 2;
+    if (!is_error && sim_is(words[0], "INFO"))
+        return same_info(real, model);
+    if (!is_error && sim_is(words[0], "CLIENT") && count == 2 && sim_is(words[1], "ID"))
+        return model->type == REDIS_REPLY_INTEGER;
+    bool scripted = sim_is(words[0], "EVALSHA");
+    bool timed = scripted || sim_is(words[0], "PTTL");
+    return alike(slack_ms, real, model, timed ? 1 : sim_is(words[0], "TTL") ? 1000 : 0);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Commands of the model server that concern the connection or the server itself, and no key. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "state.h"
+
+void sim_run_ping(sim_call *call)
+{
+    bool subscribed =
+        call->connection >= 0 && call->server->connections[call->connection]->subscriptions > 0;
+    hf__slice text = call->count > 1 ? call->words[1] : HF__SLICE("");
+    if (call->count > 2) {
+        sim_reply_error(call->out, "ERR wrong number of arguments for 'ping' command");
+    } else if (subscribed && call->script_wrote == NULL) {
+        sim_reply_array(call->out, 2);
+        sim_reply_text(call->out, "pong");
+        sim_reply_bulk(call->out, text);
+    } else if (call->count == 2) {
+        sim_reply_bulk(call->out, text);
+    } else {
+        sim_reply_status(call->out, "PONG");
+    }
+}
+
+void sim_run_echo(sim_call *call)
+{
+    sim_reply_bulk(call->out, call->words[1]);
+}
+
+void sim_run_time(sim_call *call)
+{
+    char digits[21];
+    int64_t wall_us = call->server->wall_us;
+    sim_reply_array(call->out, 2);
+    sim_reply_bulk(call->out, (hf__slice){digits, sim_print_integer(digits, wall_us / 1000000)});
+    sim_reply_bulk(call->out, (hf__slice){digits, sim_print_integer(digits, wall_us % 1000000)});
+}
+
+/* There are no passwords and no users here. */
+void sim_run_auth(sim_call *call)
+{
+    if (call->count > 3)
+        sim_reply_error(call->out, SIM_SYNTAX);
+    else if (call->count == 2)
+        sim_reply_error(call->out,
+                        "ERR AUTH <password> called without any password configured for the "
+                        "default user. Are you sure your configuration is correct?");
+    else if (sim_equal(call->words[1], HF__SLICE("default")))
+        sim_reply_ok(call->out);
+    else
+        sim_reply_error(call->out, "WRONGPASS invalid username-password pair or user is disabled.");
+}
+
+/* One keyspace serves all sixteen databases: no client of ours uses two. */
+void sim_run_select(sim_call *call)
+{
+    int64_t number = 0;
+    if (!sim_call_integer(call, 1, &number))
+        return;
+    if (number < INT32_MIN || number > INT32_MAX)
+        sim_reply_errorf(call->out, "ERR value is out of range, value must between %d and %d",
+                         INT32_MIN, INT32_MAX);
+    else if (number < 0 || number > 15)
+        sim_reply_error(call->out, "ERR DB index is out of range");
+    else
+        sim_reply_ok(call->out);
+}
+
+/* ---- CLIENT and CONFIG ---- */
+
+static void client_setname(sim_call *call)
+{
+    hf__slice name = call->words[2];
+    for (size_t i = 0; i < name.length; i++) {
+        if (name.bytes[i] < '!' || name.bytes[i] > '~') {
+            sim_reply_error(call->out,
+                            "ERR Client names cannot contain spaces, newlines or special "
+                            "characters.");
+            return;
+        }
+    }
+    if (call->connection >= 0)
+        sim_bytes_set(&call->server->connections[call->connection]->name, name);
+    sim_reply_ok(call->out);
+}
+
+static void client_id(sim_call *call)
+{
+    sim_reply_integer(call->out,
+                      call->connection >= 0 ? call->server->connections[call->connection]->id : 0);
+}
+
+void sim_run_client(sim_call *call)
+{
+    static const sim_command parts[] = {{"setname", 3, 0, client_setname}, {"id", 2, 0, client_id}};
+    sim_call_part(call, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+static void config_get(sim_call *call)
+{
+    sim_reply_array(call->out, 0);
+}
+
+void sim_run_config(sim_call *call)
+{
+    static const sim_command parts[] = {{"get", -3, 0, config_get}};
+    sim_call_part(call, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+/* ---- INFO ---- */
+
+/* 40 hexadecimal digits that differ between servers and between their runs. */
+static void print_run_id(const sim_server *server, char run_id[41])
+{
+    uint64_t state = server->number * 1000003 + server->run;
+    for (size_t i = 0; i < 5; i++)
+        (void)snprintf(run_id + 8 * i, 9, "%08x", (unsigned)(hf__random_next(&state) >> 32));
+}
+
+static void info_server(const sim_server *server, char *text, size_t capacity)
+{
+    char run_id[41];
+    print_run_id(server, run_id);
+    (void)snprintf(text, capacity,
+                   "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\n"
+                   "uptime_in_seconds:%lld\r\n",
+                   run_id, (long long)((server->wall_us - server->started_us) / 1000000));
+}
+
+static void info_replication(const sim_server *server, char *text, size_t capacity)
+{
+    (void)snprintf(text, capacity, "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
+                   server->replica ? "slave" : "master");
+}
+
+static bool asks_for(const sim_call *call, const char *section)
+{
+    static const char *const all[] = {"default", "all", "everything"};
+    if (call->count == 1)
+        return true;
+    for (int i = 1; i < call->count; i++) {
+        if (sim_is(call->words[i], section))
+            return true;
+        for (size_t j = 0; j < sizeof(all) / sizeof(all[0]); j++)
+            if (sim_is(call->words[i], all[j]))
+                return true;
+    }
+    return false;
+}
+
+void sim_run_info(sim_call *call)
+{
+    char text[512] = "";
+    if (asks_for(call, "server"))
+        info_server(call->server, text, sizeof(text));
+    if (asks_for(call, "replication")) {
+        size_t length = strlen(text);
+        if (length > 0)
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "\r\n");
+        info_replication(call->server, text + length, sizeof(text) - length);
+    }
+    sim_reply_text(call->out, text);
+}

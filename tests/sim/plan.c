@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* What a seed draws: not every run has every fault, because faults hide each other (a server that
+ * restarts all the time never shows what a long pause does). Each kind is in about half of the
+ * runs, with a chance of its own. A third of the runs goes beyond the documented assumptions. */
+#include "base/random.h"
+#include "sim.h"
+
+const char *const fault_names[FAULT_COUNT] = {
+    "delay",  "cut",        "half-open",  "pause",         "suspend",
+    "kill",   "node-pause", "restart",    "script-flush",  "trouble",
+    "memory", "cancel",     "foreign",    "restart-empty", "restart-old",
+    "evict",  "clock-step", "clock-rate", "foreign-del"};
+
+const char *const lock_names[LOCKS] = {"order:1", "{order}:2", "}stock{"};
+
+/* The highest chance of one occasion. Network faults have one for every message, the others one for
+ * every visit of the nemesis (about every 50 ms). */
+static const double highest[FAULT_COUNT] = {
+    [FAULT_DELAY] = 0.05,       [FAULT_CUT] = 0.03,           [FAULT_HALF_OPEN] = 0.01,
+    [FAULT_PAUSE] = 0.10,       [FAULT_SUSPEND] = 0.02,       [FAULT_KILL] = 0.02,
+    [FAULT_NODE_PAUSE] = 0.02,  [FAULT_RESTART_DATA] = 0.02,  [FAULT_FLUSH] = 0.05,
+    [FAULT_TROUBLE] = 0.02,     [FAULT_MEMORY] = 0.01,        [FAULT_CANCEL] = 0.20,
+    [FAULT_FOREIGN] = 0.20,     [FAULT_RESTART_EMPTY] = 0.02, [FAULT_RESTART_OLD] = 0.02,
+    [FAULT_EVICT] = 0.05,       [FAULT_CLOCK_STEP] = 0.02,    [FAULT_CLOCK_RATE] = 1.0,
+    [FAULT_FOREIGN_DEL] = 0.10,
+};
+
+static int64_t between(uint64_t *random, int64_t low, int64_t high)
+{
+    return low + (int64_t)hf__random_below(random, (uint64_t)(high - low + 1));
+}
+
+void plan_draw(sim_plan *plan, uint64_t seed)
+{
+    uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
+    *plan = (sim_plan){.beyond = hf__random_below(&random, 3) == 0};
+    plan->very_late = hf__random_below(&random, 3) == 0;
+    plan->clients = (int)between(&random, 2, CLIENTS_MAX);
+    plan->actors = (int)between(&random, 1, ACTORS_MAX);
+    plan->links = (int)between(&random, 1, 4);
+    plan->delay_ns = MS(1) / 10 * between(&random, 1, 60);
+    plan->lease_min_ms = between(&random, 100, 400);
+    plan->lease_max_ms = plan->lease_min_ms + between(&random, 0, 1500);
+    plan->connect_timeout_ms = between(&random, 50, 400);
+    plan->reply_timeout_ms = between(&random, 50, 500);
+    plan->call_timeout_ms = plan->reply_timeout_ms + between(&random, 0, 800);
+    plan->duration_ns = MS(between(&random, 5000, 15000));
+    for (int i = 0; i < FAULT_COUNT; i++) {
+        bool drawn = hf__random_below(&random, 2) == 0;
+        double share = (double)hf__random_below(&random, 1000) / 1000.0;
+        if (drawn && (plan->beyond || i < FAULT_RESTART_EMPTY))
+            plan->chance[i] = highest[i] * share;
+    }
+}

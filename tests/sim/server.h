@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* A model of a Redis server for the simulator: a keyspace, a script engine (Lua 5.1, running the
+ * very files of src/lua) and the protocol, bytes in and bytes out. It has no clock, no socket and
+ * no thread: the world sets its time and carries its bytes, so a run replays from its seed. The
+ * model is kept honest by test_model.c, which compares it with a real redis-server. */
+#ifndef HF_SIM_SERVER_H
+#define HF_SIM_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sim_server sim_server;
+typedef struct sim_image sim_image; /* a copy of a keyspace: for snapshots and replicas */
+
+sim_server *sim_server_new(void);
+void sim_server_free(sim_server *server);
+
+/* The node's own wall clock, which may jump. Keys expire by it. Time stands still within a command
+ * and a script, as it does in Redis. */
+void sim_server_set_time(sim_server *server, int64_t wall_us);
+
+/* ---- Connections: small numbers from 0 to SIM_CONNECTIONS_MAX - 1, chosen by the world ---- */
+
+enum { SIM_CONNECTIONS_MAX = 256 };
+
+void sim_server_connect(sim_server *server, int connection);
+void sim_server_disconnect(sim_server *server, int connection); /* forgets what it said and heard */
+/* Takes bytes as they arrive, in pieces of any size; runs every command that is complete. */
+void sim_server_receive(sim_server *server, int connection, const char *bytes, size_t count);
+/* What the server has to say there (replies, and messages of subscriptions); valid until the next
+ * call. The world takes it off when it has put it on the wire. */
+size_t sim_server_output(const sim_server *server, int connection, const char **bytes);
+void sim_server_taken(sim_server *server, int connection, size_t count);
+
+/* ---- What happens to servers ---- */
+
+sim_image *sim_server_copy(const sim_server *server);
+void sim_image_free(sim_image *image);
+/* The process ends and another one starts, with a new run_id, an empty script cache, no
+ * connections, and the data of `image` (NULL: none). */
+void sim_server_restart(sim_server *server, const sim_image *image);
+void sim_server_flush_scripts(sim_server *server);
+void sim_server_set_role(sim_server *server, bool replica);
+/* Every script call is answered with this error until it is NULL: "LOADING ...", "BUSY ...". */
+void sim_server_set_trouble(sim_server *server, const char *error);
+
+/* ---- Looking in, and acting as somebody else ---- */
+
+/* Runs one command as a foreign client would; returns the reply as text for assertions: numbers in
+ * decimal, "(nil)", bulk strings as they are, errors with their '-'. Valid until the next call. */
+const char *sim_server_run(sim_server *server, int count, const char *const *words);
+/* Calls `see` for each key that has not expired. remaining_ms is -1 without expiry. */
+typedef void sim_see_key(void *arg, const char *key, size_t length, const char *type,
+                         int64_t remaining_ms);
+void sim_server_keys(sim_server *server, sim_see_key *see, void *arg);
+/* The value of a string key; NULL: none. Valid until the next call. */
+const char *sim_server_get(sim_server *server, const char *key, size_t length);
+void sim_server_evict(sim_server *server, const char *key, size_t length);
+
+/* Mutants: before a script is compiled, `change` may return another body (static, or kept by the
+ * caller) for it; the server still knows it by the SHA-1 of the original. NULL: no change. */
+typedef const char *sim_change_script(const char *name, const char *body);
+void sim_server_set_change(sim_server *server, sim_change_script *change);
+
+/* Script and command counts since the start, for the statistics of a run. */
+int64_t sim_server_commands(const sim_server *server);
+
+#endif
