@@ -17,6 +17,8 @@
 
 enum { SLICES = 25, SIDES_MAX = 4 };
 
+_Static_assert(REPETITIONS_MAX <= SLICES, "median() has room for as many values");
+
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -62,15 +64,9 @@ static double histogram_quantile_us(const struct histogram *histogram, double qu
     return (double)histogram->max_ns / 1e3;
 }
 
-/* How long a side has run in a repetition, and how often. */
-struct spent {
-    int64_t ns;
-    int64_t steps;
-};
-
 /* Steps for at least duration_ns and at least once. samples may be NULL. */
 static bool slice_run(const struct side *side, int64_t duration_ns, struct histogram *samples,
-                      struct spent *spent, struct result *result)
+                      double *step_us, struct result *result)
 {
     int64_t start_ns = now_ns();
     int64_t last_ns = start_ns;
@@ -87,39 +83,7 @@ static bool slice_run(const struct side *side, int64_t duration_ns, struct histo
         last_ns = end_ns;
         steps++;
     }
-    spent->ns += last_ns - start_ns;
-    spent->steps += steps;
-    return true;
-}
-
-static bool repetition_run(const struct bench *bench, struct side *sides, int side_count,
-                           int repetition, struct result *result)
-{
-    struct spent spent[SIDES_MAX] = {{0}};
-    for (int slice = 0; slice < SLICES; slice++) {
-        for (int turn = 0; turn < side_count; turn++) {
-            int i = (turn + slice + repetition) % side_count;
-            if (!slice_run(&sides[i], bench->stretch_ns / SLICES, &sides[i].histogram, &spent[i],
-                           result))
-                return false;
-        }
-    }
-    for (int i = 0; i < side_count; i++)
-        sides[i].step_us[repetition] = (double)spent[i].ns / 1e3 / (double)spent[i].steps;
-    return true;
-}
-
-bool measure_in_turns(const struct bench *bench, struct side *sides, int side_count,
-                      struct result *result)
-{
-    for (int repetition = 0; repetition < bench->repetitions; repetition++) {
-        struct spent warming = {0};
-        for (int i = 0; i < side_count; i++)
-            if (!slice_run(&sides[i], bench->warm_up_ns, NULL, &warming, result))
-                return false;
-        if (!repetition_run(bench, sides, side_count, repetition, result))
-            return false;
-    }
+    *step_us = (double)(last_ns - start_ns) / 1e3 / (double)steps;
     return true;
 }
 
@@ -131,10 +95,43 @@ static int compare_doubles(const void *left, const void *right)
 
 static double median(const double *values, int count)
 {
-    double sorted[REPETITIONS_MAX];
+    double sorted[SLICES];
     memcpy(sorted, values, (size_t)count * sizeof *values);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+/* A repetition's time is the median of its slices: a machine that stands still for 100 ms spoils
+ * one slice and nothing else. */
+static bool repetition_run(const struct bench *bench, struct side *sides, int side_count,
+                           int repetition, struct result *result)
+{
+    double slices[SIDES_MAX][SLICES];
+    for (int slice = 0; slice < SLICES; slice++) {
+        for (int turn = 0; turn < side_count; turn++) {
+            int i = (turn + slice + repetition) % side_count;
+            if (!slice_run(&sides[i], bench->stretch_ns / SLICES, &sides[i].histogram,
+                           &slices[i][slice], result))
+                return false;
+        }
+    }
+    for (int i = 0; i < side_count; i++)
+        sides[i].step_us[repetition] = median(slices[i], SLICES);
+    return true;
+}
+
+bool measure_in_turns(const struct bench *bench, struct side *sides, int side_count,
+                      struct result *result)
+{
+    for (int repetition = 0; repetition < bench->repetitions; repetition++) {
+        double warming;
+        for (int i = 0; i < side_count; i++)
+            if (!slice_run(&sides[i], bench->warm_up_ns, NULL, &warming, result))
+                return false;
+        if (!repetition_run(bench, sides, side_count, repetition, result))
+            return false;
+    }
+    return true;
 }
 
 void measure_compare(const struct bench *bench, const struct side *subject,

@@ -27,7 +27,7 @@ struct histogram {
 struct side {
     measure_step *step;
     void *arg;
-    double step_us[REPETITIONS_MAX]; /* mean time of one step, for each repetition */
+    double step_us[REPETITIONS_MAX]; /* time of one step, for each repetition */
     struct histogram histogram;      /* of the steps of all repetitions */
 };
 
