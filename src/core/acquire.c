@@ -4,8 +4,8 @@
  * A try ends with the server's word, with a failed attempt to connect before anything was sent, or
  * with its time. All tries of a call are one hold with one value, so however many copies the server
  * sees, it grants once, and an answer to any copy counts. A copy that was sent and not answered
- * leaves the outcome open: the call then ends as "unknown", never as "refused", and the hold is
- * released in the background.
+ * leaves the outcome open: the call then ends as "unknown", unless the answer to a later copy tells
+ * more, and in any case the hold is released in the background.
  *
  * Between tries the call pauses for its retry interval, or until the holder's lease is over if that
  * is sooner. The last pause is cut short so that one more try fits in before the deadline. */
