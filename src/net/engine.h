@@ -35,7 +35,6 @@ struct hf__driver {
     bool blind;                   /* there is a connection without a descriptor */
     bool ports_changed;           /* since the driver went to sleep: it looks at the wrong things */
     hf__instant sleep_ends;       /* at the latest */
-    hf__instant now;              /* after the last sleep or step */
     hf__instant last_turn;
     int kick; /* eventfd that wakes the driver */
     hf__list waiters;

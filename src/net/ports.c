@@ -25,7 +25,7 @@ bool hf__driver_in_callback(void)
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {
-    d->now = event->now = hf__clock_now();
+    event->now = hf__clock_now();
     hf__core_step(d->core, event);
 }
 
@@ -243,7 +243,6 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
     if (ready < 0) /* EINTR: nothing is known to be ready */
         for (nfds_t i = 0; i < count; i++)
             entries[i].revents = 0;
-    d->now = hf__clock_now(); /* a descriptor that lies about being ready must not stop the time */
 }
 
 /* A connection without a descriptor cannot be waited for; it is looked at before and after. */
@@ -281,8 +280,10 @@ void hf__engine_turn(hf__driver *d)
     nfds_t count = list_descriptors(d, entries, links);
     sleep_until(d, entries, count);
     serve_ready(d, entries, count, links);
-    d->last_turn = d->now;
-    if (!hf__before(d->now, hf__core_wake(d->core))) {
+    /* Read anew even if nothing stepped: a descriptor that lies about being ready must not stop the
+     * time. */
+    d->last_turn = hf__clock_now();
+    if (!hf__before(d->last_turn, hf__core_wake(d->core))) {
         hf__engine_step(d, &(hf__event){.kind = HF__EVENT_TICK});
         hf__engine_carry_out(d);
     }

@@ -41,8 +41,7 @@ void check_remember_value(world *w, const char *value)
 static bool believes(world *w, sim_client *c, sim_actor *a)
 {
     hf__instant now = {client_clock_ns(c, w->now_ns)};
-    bool valid = a->hold != NULL && hf__hold_remaining(a->hold, now).ns > 0;
-    return valid;
+    return a->hold != NULL && hf__hold_remaining(a->hold, now).ns > 0;
 }
 
 static void check_belief(world *w, int index, int number)

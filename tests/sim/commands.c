@@ -218,3 +218,21 @@ void sim_call_drop_if_empty(sim_call *call, sim_key *key)
     if (key->count == 0)
         sim_key_remove(call->keys, key);
 }
+
+void sim_call_remove_items(sim_call *call, sim_type type)
+{
+    sim_key *key = NULL;
+    int64_t removed = 0;
+    if (!sim_call_key(call, 1, type, &key))
+        return;
+    for (int i = 2; key != NULL && i < call->count; i++) {
+        size_t at = sim_item_find(key, call->words[i]);
+        if (at == SIM_NOWHERE)
+            continue;
+        sim_item_remove(key, at, 1);
+        removed++;
+    }
+    if (key != NULL)
+        sim_call_drop_if_empty(call, key);
+    sim_reply_integer(call->out, removed);
+}

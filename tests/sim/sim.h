@@ -167,7 +167,6 @@ typedef struct sim_client {
     int64_t clock_base_ns;
     sim_actor actors[ACTORS_MAX];
     hf__call close_call;
-    bool closing;
 } sim_client;
 
 typedef struct protected_register { /* what the locks protect; checks a fence when there are fences

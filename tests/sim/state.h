@@ -94,6 +94,8 @@ bool sim_call_key(sim_call *call, int word, sim_type type, sim_key **key);
 sim_key *sim_call_make_key(sim_call *call, int word, sim_type type, sim_key *key);
 bool sim_call_integer(sim_call *call, int word, int64_t *number); /* false: answered */
 void sim_call_drop_if_empty(sim_call *call, sim_key *key);
+/* HDEL and ZREM: removes the items named from word 2 on, and answers how many there were. */
+void sim_call_remove_items(sim_call *call, sim_type type);
 
 typedef struct sim_range {
     size_t first;
@@ -114,13 +116,14 @@ void sim_subscriptions_end(sim_server *server, int connection);
     X(append)                                                                                     \
     X(auth)                                                                                       \
     X(client)                                                                                     \
-    X(config) X(dbsize) X(del) X(echo) X(eval) X(evalsha) X(exists) X(expire) X(flushall) X(get)  \
-        X(hdel) X(hexists) X(hget) X(hgetall) X(hincrby) X(hlen) X(hmget) X(hset) X(incr)         \
-            X(incrby) X(info) X(llen) X(lpop) X(lpush) X(lrange) X(lrem) X(persist) X(pexpire)    \
-                X(pexpireat) X(ping) X(pttl) X(publish) X(pubsub) X(rpop) X(rpush) X(script)      \
-                    X(select) X(set) X(strlen) X(subscribe) X(time) X(ttl) X(type) X(unsubscribe) \
-                        X(zadd) X(zcard) X(zcount) X(zpopmin) X(zrange) X(zrangebyscore) X(zrank) \
-                            X(zrem) X(zremrangebyrank) X(zremrangebyscore) X(zscore)
+    X(config)                                                                                     \
+    X(dbsize) X(del) X(echo) X(eval) X(evalsha) X(exists) X(expire) X(flushall) X(get) X(hdel)    \
+        X(hexists) X(hget) X(hgetall) X(hincrby) X(hlen) X(hmget) X(hset) X(incr) X(incrby)       \
+            X(info) X(llen) X(lpop) X(lpush) X(lrange) X(lrem) X(persist) X(pexpire) X(pexpireat) \
+                X(ping) X(pttl) X(publish) X(pubsub) X(rpop) X(rpush) X(script) X(select) X(set)  \
+                    X(strlen) X(subscribe) X(time) X(ttl) X(type) X(unsubscribe) X(zadd) X(zcard) \
+                        X(zcount) X(zpopmin) X(zrange) X(zrangebyscore) X(zrank) X(zrem)          \
+                            X(zremrangebyrank) X(zremrangebyscore) X(zscore)
 #define SIM_DECLARE(name) sim_command_run sim_run_##name;
 SIM_COMMANDS(SIM_DECLARE)
 

@@ -88,20 +88,7 @@ void sim_run_zadd(sim_call *call)
 
 void sim_run_zrem(sim_call *call)
 {
-    sim_key *key = NULL;
-    int64_t removed = 0;
-    if (!sim_call_key(call, 1, SIM_ZSET, &key))
-        return;
-    for (int i = 2; key != NULL && i < call->count; i++) {
-        size_t at = sim_item_find(key, call->words[i]);
-        if (at == SIM_NOWHERE)
-            continue;
-        sim_item_remove(key, at, 1);
-        removed++;
-    }
-    if (key != NULL)
-        sim_call_drop_if_empty(call, key);
-    sim_reply_integer(call->out, removed);
+    sim_call_remove_items(call, SIM_ZSET);
 }
 
 /* The position of the member in word 2; false: it is not there, or an error was answered. */
