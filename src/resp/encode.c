@@ -23,18 +23,32 @@ static void append_header(hf__buffer *out, char kind, size_t number)
     hf__buffer_append(out, header, length);
 }
 
+bool hf__resp_reserve(hf__buffer *out, size_t count, size_t bytes)
+{
+    return hf__buffer_reserve(out, HEADER_MAX + count * (HEADER_MAX + TRAILER) + bytes);
+}
+
+void hf__resp_begin(hf__buffer *out, size_t count)
+{
+    append_header(out, '*', count);
+}
+
+void hf__resp_word(hf__buffer *out, hf__slice word)
+{
+    append_header(out, '$', word.length);
+    hf__buffer_append(out, word.bytes, word.length);
+    hf__buffer_append(out, "\r\n", TRAILER);
+}
+
 bool hf__resp_encode(hf__buffer *out, const hf__slice *words, size_t count)
 {
-    size_t size = HEADER_MAX;
+    size_t bytes = 0;
     for (size_t i = 0; i < count; i++)
-        size += HEADER_MAX + words[i].length + TRAILER;
-    if (!hf__buffer_reserve(out, size))
+        bytes += words[i].length;
+    if (!hf__resp_reserve(out, count, bytes))
         return false;
-    append_header(out, '*', count);
-    for (size_t i = 0; i < count; i++) {
-        append_header(out, '$', words[i].length);
-        hf__buffer_append(out, words[i].bytes, words[i].length);
-        hf__buffer_append(out, "\r\n", 2);
-    }
+    hf__resp_begin(out, count);
+    for (size_t i = 0; i < count; i++)
+        hf__resp_word(out, words[i]);
     return true;
 }

@@ -20,4 +20,10 @@ hf__slice hf__slice_text(const char *text);
 /* Appends one command as a whole, or nothing and false when memory is short. */
 bool hf__resp_encode(hf__buffer *out, const hf__slice *words, size_t count);
 
+/* The same in pieces, for words that are not all at hand at once: make room for so many words of so
+ * many bytes together, or fail; then begin, and append exactly that many. */
+bool hf__resp_reserve(hf__buffer *out, size_t count, size_t bytes);
+void hf__resp_begin(hf__buffer *out, size_t count);
+void hf__resp_word(hf__buffer *out, hf__slice word);
+
 #endif
