@@ -7,16 +7,20 @@
  *     hf_error error;
  *     hf_open("redis://localhost", NULL, &client, &error);
  *     if (hf_acquire(client, "order:42", HF_ACQUIRE(.wait_ms = 5000), &hold, &error) == HF_OK) {
- *         ... work, while hf_is_valid(hold) ...
+ *         ... work, while hf_is_valid(hold); write with hf_fence(hold) ...
  *         hf_release(&hold, &error);
  *     }
  *     hf_close(client);
  *
  * Words. A CLIENT is a process's session with its server; one per process is normal. A LOCK is a
- * name. A HOLD is one grant of a lock: proof of having it. The LEASE is how long the server keeps a
- * grant that nobody renews. The DEADLINE is the local, pessimistic moment at which a hold stops
- * being valid: taken on a clock that also runs while the machine sleeps, from before the request
- * was sent, minus an allowance for clocks that run at different rates (1 % of the lease + 2 ms).
+ * name. An OWNER is who may re-enter a lock: the calling thread, unless you name one. A HOLD is one
+ * grant of a lock: proof of having it. The LEASE is how long the server keeps a grant that nobody
+ * renews; the library renews it for as long as you hold (the WATCHDOG), unless told not to. The
+ * DEADLINE is the local, pessimistic moment at which a hold stops being valid: taken on a clock
+ * that also runs while the machine sleeps, from before the request was sent, minus an allowance for
+ * clocks that run at different rates (1 % of the lease + 2 ms). A FENCE is a number that grows with
+ * every grant of a lock: give it to the store with each write and let it refuse smaller ones, and
+ * not even a process that was stopped for an hour can spoil the work of its successor.
  *
  * Threads. Every function may be called from any thread, on the same client and on different ones.
  * A hold may be used and released by another thread than the one that acquired it; but releasing
@@ -24,8 +28,9 @@
  * cancellation (pthread_cancel) until they return; use an hf_cancel instead.
  *
  * Time. Every call is bounded, whether the server answers, refuses, is silent or is gone: an
- * acquire by what its options allow, an extend by the deadline of its hold, all others by the
- * client's call_timeout_ms. Time for which the machine sleeps may come on top.
+ * acquire by what its options allow, an extend by the deadline of its hold, a listing by how much
+ * there is, all others by the client's call_timeout_ms. Time for which the machine sleeps may come
+ * on top.
  *
  * fork(). A client belongs to the process that opened it. In a child, every call returns
  * HF_EFORKED, hf_is_valid() says false; hf_release() and hf_close() free the child's copies, of
@@ -48,7 +53,7 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 1
+#define HF_VERSION_MINOR 2
 #define HF_VERSION_PATCH 0
 
 #if defined(__GNUC__)
@@ -64,6 +69,9 @@ typedef struct hf_cancel hf_cancel;
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
 #define HF_NAME_MAX     1024      /* bytes of key prefix + lock name                              */
+#define HF_OWNER_MAX    256       /* bytes of an owner's name                                     */
+#define HF_LABEL_MAX    64        /* bytes of a label                                             */
+#define HF_REASON_MAX   120       /* bytes of the text that goes with hf_revoke()                 */
 #define HF_LEASE_MIN_MS 100       /* the shortest lease                                           */
 #define HF_MS_MAX       604800000 /* the longest duration that any option takes: one week         */
 #define HF_LINKS_MAX    8         /* command connections of one client                            */
@@ -88,7 +96,8 @@ typedef struct hf_cancel hf_cancel;
     X(EDEADLK, 10, "a call that waits was made from inside a callback")                      \
     X(ECLOSED, 11, "the client is closed")                                                   \
     X(EFORKED, 12, "the client belongs to the parent process")                               \
-    X(EINTERNAL, 13, "a fault of this library; please report it")
+    X(EINTERNAL, 13, "a fault of this library; please report it")                            \
+    X(ENOTHELD, 14, "nobody holds the lock; nothing was done")
 
 #define HF_STATUS_ENUM(name, value, text) HF_##name = (value),
 typedef enum hf_status { HF_STATUS_MAP(HF_STATUS_ENUM) } hf_status;
@@ -102,15 +111,15 @@ typedef struct hf_error {
 
 HF_API const char *hf_status_name(hf_status status); /* "HF_EBUSY"; never NULL, static storage */
 HF_API const char *hf_status_text(hf_status status); /* the texts above; the same              */
-HF_API const char *hf_version(void);                 /* "0.1.0" of the library that is loaded  */
+HF_API const char *hf_version(void);                 /* "0.2.0" of the library that is loaded  */
 
 /* ---- Client ---------------------------------------------------------------------------------- */
 
 typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARNING, HF_LOG_ERROR } hf_log_level;
 
 /* Receives one line without a line break. Runs on a thread that is inside a call of this library or
- * on the library's own, with no library lock held. It should return soon, because other calls of
- * the client may wait for it. Calls that wait return HF_EDEADLK in here. */
+ * on the library's own, with no library lock held. It must return soon: other calls, and renewals,
+ * may wait for it. Calls that wait return HF_EDEADLK in here. */
 typedef void hf_log_function(void *arg, hf_log_level level, const char *text);
 
 /* How bytes get to a server. Leave it out to use sockets; give your own to test without a network,
@@ -178,9 +187,52 @@ HF_API hf_status hf_open(const char *url, const hf_client_options *options, hf_c
  * nothing, HF_EDEADLK from inside a callback. NULL is fine. */
 HF_API hf_status hf_close(hf_client *client);
 
+/* ---- What happens to a hold ------------------------------------------------------------------ */
+
+typedef enum hf_state {
+    HF_SAFE,     /* valid, and renewed as planned                                                */
+    HF_JEOPARDY, /* still valid, but it may soon be lost: see the reason                         */
+    HF_LOST      /* not valid any more, for good; it must still be released                      */
+} hf_state;
+
+/* Why the state of a hold is what it is. The values are frozen; new ones are only appended. */
+#define HF_REASON_MAP(X)                                          \
+    X(NONE, 0, "nothing has happened")                            \
+    X(LATE, 1, "a renewal was due, and its answer is late")       \
+    X(NEAR, 2, "the deadline is nearer than warn_ms")             \
+    X(MAX_HOLD, 3, "held for max_hold_ms: renewals have stopped") \
+    X(EXPIRED, 4, "the deadline has passed")                      \
+    X(GONE, 5, "the server does not have it any more")            \
+    X(BROKEN, 6, "somebody has broken it by force")               \
+    X(REVOKED, 7, "somebody asks for the lock: finish soon and release (no change of state)")
+
+#define HF_REASON_ENUM(name, value, text) HF_REASON_##name = (value),
+typedef enum hf_reason { HF_REASON_MAP(HF_REASON_ENUM) HF_REASONS } hf_reason;
+
+HF_API const char *hf_state_name(hf_state state);    /* "SAFE"; never NULL, static storage     */
+HF_API const char *hf_reason_text(hf_reason reason); /* the texts above; the same              */
+
+typedef struct hf_event {
+    const hf_hold *hold; /* to be asked, not released; valid during the callback only */
+    hf_state state;      /* now */
+    hf_reason reason;
+    int64_t remaining_ms; /* until the deadline; 0 when lost */
+    const char *text;     /* for people; for HF_REASON_REVOKED, the words of who asked */
+} hf_event;
+
+/* Told whenever the state of a hold changes and when somebody asks for the lock; changes that
+ * overtake each other are told as one. LOST comes by the local deadline, also if the server and the
+ * network are dead, and at once when the server says that the hold is gone. Runs on a thread that
+ * the client has for this, one at a time, with no library lock held: it delays other callbacks of
+ * the client, but no call and no renewal. Calls that wait return HF_EDEADLK in here. When a release
+ * of the hold (hf_release, hf_release_nowait) has returned, it does not run any more and will not
+ * run again: so a release waits for it to return (except one that is made from a callback). */
+typedef void hf_event_function(void *arg, const hf_event *event);
+
 /* ---- Lock ------------------------------------------------------------------------------------ */
 
-/* Zero means default: one try, lease of 10 s. Set `size`, or use HF_ACQUIRE(.wait_ms = 500). */
+/* Zero means default: one try, a lease of 10 s, renewed automatically. Set `size`, or use
+ * HF_ACQUIRE(.wait_ms = 500). */
 typedef struct hf_acquire_options {
     size_t size;
     size_t name_length; /* bytes in the name; 0: up to its NUL. For names that contain NUL bytes */
@@ -189,6 +241,24 @@ typedef struct hf_acquire_options {
     int64_t retry_interval_ms; /* pause between tries; default 100; less than 10 counts as 10 */
     int64_t max_retries; /* tries after the first; 0: no limit if wait_ms is given, else none */
     hf_cancel *cancel;   /* see hf_cancel_new(); default none                                 */
+
+    /* Renewal. JEOPARDY is told when a renewal is not answered within renew_timeout_ms after it
+     * was due; the library goes on trying until the deadline. */
+    int64_t renew_interval_ms; /* less than lease_ms; default a third of it */
+    int64_t renew_timeout_ms;  /* default reply_timeout_ms of the client, or half of what the
+                                  interval leaves of the lease if that is less                    */
+    int64_t max_hold_ms; /* renewals stop then, so the hold ends by itself; default never    */
+    int64_t warn_ms;     /* JEOPARDY at the latest so long before the deadline; default 0    */
+    hf_event_function *on_event; /* default: nobody is told */
+    void *arg; /* for on_event                                                   */
+
+    /* Who. With an owner, everybody who names the same one shares the lock, also across processes:
+     * the first of them takes it, the others join with the same fence, each with a lease of its
+     * own, and the last release (or the end of the last lease) frees it. */
+    const char *owner; /* such as a request id; at most HF_OWNER_MAX bytes; default the thread */
+    const char *label; /* shown to operators; at most HF_LABEL_MAX printable bytes; default none */
+    bool no_renewal; /* renewed by hf_extend() only                                              */
+    bool no_reentry; /* the calling thread may not take it a second time                         */
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
@@ -201,6 +271,15 @@ typedef struct hf_acquire_options {
  * With wait_ms > 0 the call returns within wait_ms, whatever the server does. Otherwise each try is
  * bounded by call_timeout_ms. What may pass is tried again (lock held, server gone, loading,
  * read-only, out of memory); what cannot pass returns at once. Waiting is not in order of arrival.
+ *
+ * Re-entry. A thread that acquires a lock which it has acquired before, and which is still valid,
+ * gets it at once and without any message: another handle on the same hold, with the same fence
+ * and deadline. The lock is released with the last handle, in whatever order. on_event and arg
+ * count for each handle; everything else (lease, renewal, max_hold_ms, warn_ms, label) stays as the
+ * first acquire wanted it. To make the lease longer use hf_extend().
+ * Only the thread that acquired it re-enters, even if another one releases it in the end.
+ * Holds with an `owner` re-enter by that name instead: each acquire asks the server, is a hold of
+ * its own with its own lease and options, and has the fence of the first.
  *
  * HF_OK: *hold is yours; end it with hf_release() or hf_release_nowait(). Otherwise *hold is NULL:
  *   HF_EBUSY        somebody else held it all the time
@@ -230,8 +309,8 @@ HF_API hf_status hf_release(hf_hold **hold, hf_error *error);
  * already passed, HF_ECLOSED, HF_EFORKED. */
 HF_API hf_status hf_release_nowait(hf_hold **hold);
 
-/* Renews: makes the lease last at least lease_ms (0: the lease it was acquired with) from now on.
- * It never shortens it. Lost connections and silence are retried until the deadline.
+/* Renews by hand: makes the lease last at least lease_ms (0: the lease it was acquired with) from
+ * now on. It never shortens it. Lost connections and silence are retried until the deadline.
  *   HF_OK      the new deadline stands
  *   HF_ELOST   the hold has ended; the hold must still be released, which will say the same
  *   HF_EUNAVAILABLE, HF_EDENIED, HF_ESERVER, HF_EINVAL, ...   not renewed; still valid until the
@@ -239,9 +318,108 @@ HF_API hf_status hf_release_nowait(hf_hold **hold);
 HF_API hf_status hf_extend(hf_hold *hold, int64_t lease_ms, hf_error *error);
 
 /* What is known locally, without any message. Never claims too much: once the deadline has passed
- * these say 0 and false for good, also after the process was stopped or the machine slept. */
+ * these say 0, false and HF_LOST for good, also after the process was stopped or the machine slept.
+ */
 HF_API int64_t hf_remaining_ms(const hf_hold *hold); /* 0 for NULL */
 HF_API bool hf_is_valid(const hf_hold *hold);        /* false for NULL */
+HF_API hf_state hf_hold_state(const hf_hold *hold);  /* HF_LOST for NULL */
+
+/* The fence of the grant: larger than that of every earlier grant of this lock, and the same for
+ * every handle and every hold that shares it. 0 for NULL. What it takes for granted is in
+ * docs/safety.md. */
+HF_API uint64_t hf_fence(const hf_hold *hold);
+
+/* A descriptor that becomes readable whenever there would be something to tell on_event, for
+ * programs with a poll loop. Read eight bytes from it, then ask hf_hold_state(). It is the
+ * library's: do not close it; it is closed with the release. -1: no descriptor or memory is left,
+ * or the client is closed or the parent's. Asking again gives the same one. */
+HF_API int hf_descriptor(hf_hold *hold);
+
+/* ---- Looking from outside -------------------------------------------------------------------- */
+
+#define HF_HOLDERS_MAX 16
+
+typedef struct hf_holder { /* one hold, as its value at the server says */
+    char client_id[33];    /* empty: a program that does not use this library                   */
+    char host[65];         /* of the process                                                    */
+    char label[HF_LABEL_MAX + 1];
+    uint64_t pid;
+    uint64_t thread;
+    uint64_t number;      /* of the hold, within its client                                    */
+    int64_t remaining_ms; /* of this hold at the server; -1: it never expires                  */
+} hf_holder;
+
+typedef struct hf_inspection {
+    char name[HF_NAME_MAX + 1]; /* without the client's prefix, with a NUL behind it           */
+    size_t name_length;
+    bool held;
+    char owner[HF_OWNER_MAX + 1]; /* as it stands in the lock's key: the injected owner, or the
+                                     whole value; cut if a foreign one is longer               */
+    bool shared;                  /* by an injected owner                                      */
+    uint64_t fence;               /* of the last grant; 0: unknown                             */
+    int64_t remaining_ms;         /* of the lock at the server; -1: it never expires           */
+    uint64_t hold_count;          /* live holds: 1, or those that share it                     */
+    size_t holder_count;          /* of them, how many are in `holders`                        */
+    hf_holder holders[HF_HOLDERS_MAX]; /* those that last longest first                        */
+} hf_inspection;
+
+/* Asks the server who holds a lock. name_length 0: up to the NUL. HF_OK: *inspection is filled,
+ * also if nobody does. Each message of the calls in this section is bounded by call_timeout_ms. */
+HF_API hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
+                            hf_inspection *inspection, hf_error *error);
+
+/* Calls `see` for each lock that is held and whose name matches the glob-style pattern of Redis
+ * (NULL: all; at most 1024 bytes), under the client's prefix; until it returns false. It finds
+ * locks that this library has taken, by its side keys (SCAN), so locks that others hold only if we
+ * had them within the last hour. A lock that is taken or released meanwhile may or may not be seen;
+ * one may be seen twice. `see` runs in the calling thread and may use the client. */
+typedef bool hf_list_function(void *arg, const hf_inspection *inspection);
+HF_API hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see, void *arg,
+                         hf_error *error);
+
+/* Asks the holder to give up: with its next renewal it is told HF_REASON_REVOKED and the text
+ * `why` (at most HF_REASON_MAX bytes; NULL: none). What it does then is up to it; a hold is
+ * told once. HF_OK: somebody holds it, and the request is left for them; HF_ENOTHELD. */
+HF_API hf_status hf_revoke(hf_client *client, const char *name, size_t name_length, const char *why,
+                           hf_error *error);
+
+/* Takes the lock away by force from whoever holds it now. Its holder finds out with its next
+ * renewal or release, and works on until then: so the fence is raised, and *fence (which may be
+ * NULL) is the new one: larger than the victim's. Make the store know it first. HF_ENOTHELD: nobody
+ * held it, or another hold followed meanwhile, which was left alone. */
+HF_API hf_status hf_break(hf_client *client, const char *name, size_t name_length, uint64_t *fence,
+                          hf_error *error);
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+#define HF_BUCKETS      32
+#define HF_REASON_SLOTS 16 /* room for reasons to come */
+
+/* Bucket 0 counts durations below 1 us, bucket n those from 2^(n-1) to below 2^n us, the last one
+ * everything longer. */
+typedef struct hf_histogram {
+    uint64_t count;
+    uint64_t total_us;
+    uint64_t bucket[HF_BUCKETS];
+} hf_histogram;
+
+typedef struct hf_stats {
+    uint64_t acquisitions; /* acquires that were granted by the server                         */
+    uint64_t reentries;    /* and those that needed no message                                 */
+    uint64_t contentions;  /* acquires that found the lock held, however they ended            */
+    uint64_t failures;     /* acquires that were begun and not granted                         */
+    uint64_t releases;     /* holds that were given back while they were valid                 */
+    uint64_t renewals;     /* answered renewals, automatic and by hand                         */
+    uint64_t renewal_failures; /* renewals that the server refused                             */
+    uint64_t jeopardies;       /* changes from SAFE to JEOPARDY                                */
+    uint64_t losses[HF_REASON_SLOTS]; /* by reason */
+    uint64_t held;     /* holds right now                                            */
+    hf_histogram wait; /* from the call of an acquire to its grant                   */
+    hf_histogram hold; /* from a grant to its release or loss                        */
+} hf_stats;
+
+/* What this client has done since it was opened. HF_OK, HF_EINVAL, HF_ECLOSED or HF_EFORKED. */
+HF_API hf_status hf_stats_read(hf_client *client, hf_stats *stats);
 
 /* ---- Cancellation ---------------------------------------------------------------------------- */
 

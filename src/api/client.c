@@ -12,6 +12,8 @@
 #include "core/fail.h"
 #include "net/socket.h"
 
+enum { FENCE_KEEP_MS = 3600 * 1000 };
+
 static void free_client(hf_client *client)
 {
     if (client->driver != NULL)
@@ -36,6 +38,16 @@ hf_status hf__client_check(const hf_client *client, hf_error *error)
     return HF_OK;
 }
 
+/* The host stands between ':', '@' and '/' in values. */
+static void make_host(char *place, size_t capacity)
+{
+    char host[65] = "?";
+    gethostname(host, sizeof(host) - 1);
+    hf__printable(place, capacity, host, strlen(host));
+    for (char *at = place; (at = strpbrk(at, ":@/")) != NULL;)
+        *at = '?';
+}
+
 /* Who we are, for values that nobody else has. */
 static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
 {
@@ -45,9 +57,7 @@ static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
     for (size_t i = 0; i < 16; i++)
         hf__format(client->client_id + 2 * i, 3, "%02x", bytes[i]);
     memcpy(seed, bytes + 16, sizeof(*seed));
-    char host[sizeof(client->host)] = "?";
-    gethostname(host, sizeof(host) - 1);
-    hf__printable(client->host, sizeof(client->host), host, strlen(host));
+    make_host(client->host, sizeof(client->host));
     client->pid = (uint64_t)getpid();
     client->next_number = 1;
     return HF_OK;
@@ -60,6 +70,7 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
                  .connect_timeout = hf__span_ms(options->connect_timeout_ms),
                  .reply_timeout = hf__span_ms(options->reply_timeout_ms),
                  .call_timeout = hf__span_ms(options->call_timeout_ms),
+                 .fence_keep = hf__span_ms(FENCE_KEEP_MS),
                  .links = options->links},
         .transport = options->transport != NULL ? options->transport : &hf__socket_transport,
         .log = options->log,
@@ -70,6 +81,7 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
         return status;
     memcpy(config.core.client_id, client->client_id, sizeof(client->client_id));
     client->max_lease_ms = options->max_lease_ms;
+    client->reply_timeout_ms = options->reply_timeout_ms;
     client->prefix = hf__copy_text(options->prefix);
     if (client->prefix != NULL)
         client->driver = hf__driver_new(&config);
@@ -111,10 +123,18 @@ hf_status hf_close(hf_client *client)
     hf__call call = {.kind = HF__CALL_CLOSE};
     if (client == NULL)
         return HF_OK;
-    if (hf__driver_in_callback())
+    if (hf__driver_in_callback() && !hf__driver_forked(client->driver))
         return HF_EDEADLK;
     hf_status status = hf__driver_call(client->driver, &call);
     hf__driver_stop(client->driver);
     hf__client_release(client);
     return status;
+}
+
+hf_status hf_stats_read(hf_client *client, hf_stats *stats)
+{
+    if (client == NULL || stats == NULL)
+        return HF_EINVAL;
+    *stats = (hf_stats){0};
+    return hf__driver_stats(client->driver, stats);
 }

@@ -15,6 +15,7 @@ struct hf_client {
     char *prefix;
     size_t prefix_length;
     int64_t max_lease_ms;
+    int64_t reply_timeout_ms;
     char client_id[33];
     char host[65];
     uint64_t pid;
@@ -25,6 +26,9 @@ void hf__client_release(hf_client *client); /* drops a reference */
 
 /* What forbids a call that waits: HF_OK, HF_EFORKED or HF_EDEADLK, and says so in `error`. */
 hf_status hf__client_check(const hf_client *client, hf_error *error);
+
+/* hold.c: what a call came to, for its caller. */
+hf_status hf__call_outcome(hf_error *error, hf_status status, const hf__call *call);
 
 /* cancel.c: a call is known to its cancel (which may be NULL) while it runs. */
 typedef struct hf__cancel_entry {
@@ -44,6 +48,8 @@ hf_status hf__client_options_read(const hf_client_options *given, hf_client_opti
 hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
                                    hf_acquire_options *options, hf_error *error);
 hf_status hf__lease_check(const hf_client *client, int64_t lease_ms, hf_error *error);
-hf_status hf__name_check(const hf_client *client, const char *name, size_t length, hf_error *error);
+/* *length 0: up to the NUL; it is filled in. */
+hf_status hf__name_check(const hf_client *client, const char *name, size_t *length,
+                         hf_error *error);
 
 #endif

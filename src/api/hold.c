@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The calls on locks: check the arguments, make the call, hand out or take back the hold. */
-#include <string.h>
-
 #include "api/client.h"
 #include "core/fail.h"
 #include "net/clock.h"
@@ -16,7 +14,7 @@ static uint64_t thread_number(void)
     return mine;
 }
 
-static hf_status finish(hf_error *error, hf_status status, const hf__call *call)
+hf_status hf__call_outcome(hf_error *error, hf_status status, const hf__call *call)
 {
     if (status == HF_OK)
         return hf__ok(error);
@@ -24,15 +22,32 @@ static hf_status finish(hf_error *error, hf_status status, const hf__call *call)
     return hf__fail(error, status, "%s", started ? call->error.text : hf_status_text(status));
 }
 
+static hf__slice slice_or_none(const char *text)
+{
+    return text != NULL ? hf__slice_text(text) : (hf__slice){NULL, 0};
+}
+
 static hf_hold *new_hold(hf_client *client, const char *name, const hf_acquire_options *options)
 {
-    hf__identity who = {.client_id = client->client_id,
-                        .host = client->host,
-                        .pid = client->pid,
-                        .thread = thread_number(),
-                        .number = atomic_fetch_add(&client->next_number, 1)};
-    hf_hold *hold = hf__hold_new(&who, client->prefix, client->prefix_length, name,
-                                 options->name_length, hf__span_ms(options->lease_ms));
+    hf__wish wish = {.who = {.client_id = client->client_id,
+                             .host = client->host,
+                             .pid = client->pid,
+                             .thread = thread_number(),
+                             .number = atomic_fetch_add(&client->next_number, 1)},
+                     .prefix = {client->prefix, client->prefix_length},
+                     .name = {name, options->name_length},
+                     .owner = slice_or_none(options->owner),
+                     .label = slice_or_none(options->label),
+                     .reenters = !options->no_reentry,
+                     .lease = hf__span_ms(options->lease_ms),
+                     .renew_interval =
+                         hf__span_ms(options->no_renewal ? 0 : options->renew_interval_ms),
+                     .renew_timeout = hf__span_ms(options->renew_timeout_ms),
+                     .max_hold = hf__span_ms(options->max_hold_ms),
+                     .warn = hf__span_ms(options->warn_ms),
+                     .on_event = options->on_event,
+                     .arg = options->arg};
+    hf_hold *hold = hf__hold_new(&wish);
     if (hold != NULL)
         hf__hold_set_client(hold, client);
     return hold;
@@ -57,7 +72,7 @@ static hf_status run_acquire(hf_client *client, hf_hold *fresh, const hf_acquire
         *hold = fresh;
     else
         hf__client_release(client);
-    return finish(error, status, &call);
+    return hf__call_outcome(error, status, &call);
 }
 
 hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_options *options,
@@ -67,18 +82,19 @@ hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_optio
     if (hold == NULL)
         return hf__fail(error, HF_EINVAL, "hold is NULL");
     *hold = NULL;
-    if (client == NULL || name == NULL)
-        return hf__fail(error, HF_EINVAL, "%s is NULL", client == NULL ? "client" : "name");
+    if (client == NULL)
+        return hf__fail(error, HF_EINVAL, "client is NULL");
     hf_status status = hf__client_check(client, error);
     if (status == HF_OK)
         status = hf__acquire_options_read(client, options, &checked, error);
+    if (status == HF_OK)
+        status = hf__name_check(client, name, &checked.name_length, error);
     if (status != HF_OK)
         return status;
-    if (checked.name_length == 0)
-        checked.name_length = strnlen(name, HF_NAME_MAX + 1);
-    status = hf__name_check(client, name, checked.name_length, error);
+    if (checked.on_event != NULL)
+        status = hf__driver_listen(client->driver);
     if (status != HF_OK)
-        return status;
+        return hf__fail(error, status, "%s", hf_status_text(status));
     hf_hold *fresh = new_hold(client, name, &checked);
     if (fresh == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
@@ -90,13 +106,13 @@ hf_status hf_release(hf_hold **hold, hf_error *error)
     if (hold == NULL || *hold == NULL)
         return hf__ok(error);
     hf_client *client = hf__hold_client(*hold);
-    if (hf__driver_in_callback())
+    if (hf__driver_in_callback() && !hf__driver_forked(client->driver))
         return hf__client_check(client, error);
     hf__call call = {.kind = HF__CALL_RELEASE, .hold = *hold};
     hf_status status = hf__driver_call(client->driver, &call);
     *hold = NULL;
     hf__client_release(client);
-    return finish(error, status, &call);
+    return hf__call_outcome(error, status, &call);
 }
 
 hf_status hf_release_nowait(hf_hold **hold)
@@ -125,7 +141,7 @@ hf_status hf_extend(hf_hold *hold, int64_t lease_ms, hf_error *error)
             return status;
         call.lease = hf__span_ms(lease_ms);
     }
-    return finish(error, hf__driver_call(client->driver, &call), &call);
+    return hf__call_outcome(error, hf__driver_call(client->driver, &call), &call);
 }
 
 static hf__span remaining(const hf_hold *hold)
@@ -145,4 +161,24 @@ int64_t hf_remaining_ms(const hf_hold *hold)
 bool hf_is_valid(const hf_hold *hold)
 {
     return remaining(hold).ns > 0;
+}
+
+hf_state hf_hold_state(const hf_hold *hold)
+{
+    if (hold == NULL || hf__driver_forked(((hf_client *)hf__hold_client(hold))->driver))
+        return HF_LOST;
+    return hf__hold_state((hf_hold *)hold, hf__clock_now());
+}
+
+uint64_t hf_fence(const hf_hold *hold)
+{
+    return hold != NULL ? hf__hold_fence(hold) : 0;
+}
+
+int hf_descriptor(hf_hold *hold)
+{
+    if (hold == NULL)
+        return -1;
+    hf_client *client = hf__hold_client(hold);
+    return hf__driver_descriptor(client->driver, hold);
 }

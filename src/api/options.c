@@ -8,6 +8,7 @@
 
 #include "api/client.h"
 #include "core/fail.h"
+#include "core/holder.h"
 
 enum {
     CONNECT_TIMEOUT_MS = 1000,
@@ -17,7 +18,9 @@ enum {
     LEASE_MS = 10000,
     LINKS = 4,
     RETRY_INTERVAL_MS = 100,
-    RETRY_INTERVAL_MIN_MS = 10
+    RETRY_INTERVAL_MIN_MS = 10,
+    RENEW_INTERVAL_MIN_MS = 10,
+    RENEWALS_IN_A_LEASE = 3
 };
 
 static hf_status read_struct(const void *given, size_t given_size, void *options, size_t size,
@@ -93,14 +96,8 @@ hf_status hf__lease_check(const hf_client *client, int64_t lease_ms, hf_error *e
                     HF_LEASE_MIN_MS, (long long)client->max_lease_ms);
 }
 
-hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
-                                   hf_acquire_options *options, hf_error *error)
+static hf_status read_waiting(hf_acquire_options *options, hf_error *error)
 {
-    *options = (hf_acquire_options){0};
-    if (given != NULL && read_struct(given, given->size, options, sizeof(*options), error) != HF_OK)
-        return HF_EINVAL;
-    if (options->lease_ms == 0)
-        options->lease_ms = LEASE_MS < client->max_lease_ms ? LEASE_MS : client->max_lease_ms;
     if (options->wait_ms < -1 || options->wait_ms > HF_MS_MAX)
         return hf__fail(error, HF_EINVAL, "wait_ms must be -1 (no limit) or 0 to %lld",
                         (long long)HF_MS_MAX);
@@ -110,7 +107,70 @@ hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_opt
         read_ms(&options->retry_interval_ms, "retry_interval_ms", RETRY_INTERVAL_MS, error);
     if (options->retry_interval_ms < RETRY_INTERVAL_MIN_MS)
         options->retry_interval_ms = RETRY_INTERVAL_MIN_MS;
-    return status == HF_OK ? hf__lease_check(client, options->lease_ms, error) : status;
+    return status;
+}
+
+/* After the lease has been checked. */
+static hf_status read_renewal(const hf_client *client, hf_acquire_options *options, hf_error *error)
+{
+    int64_t lease_ms = options->lease_ms;
+    if (options->no_renewal && options->renew_interval_ms != 0)
+        return hf__fail(error, HF_EINVAL, "renew_interval_ms and no_renewal exclude each other");
+    if (options->renew_interval_ms == 0)
+        options->renew_interval_ms = lease_ms / RENEWALS_IN_A_LEASE;
+    if (options->renew_interval_ms < RENEW_INTERVAL_MIN_MS ||
+        options->renew_interval_ms >= lease_ms)
+        return hf__fail(error, HF_EINVAL,
+                        "renew_interval_ms must be at least %d and less than the "
+                        "lease (%lld)",
+                        RENEW_INTERVAL_MIN_MS, (long long)lease_ms);
+    int64_t half_of_rest_ms = (lease_ms - options->renew_interval_ms + 1) / 2;
+    int64_t timeout_ms =
+        client->reply_timeout_ms < half_of_rest_ms ? client->reply_timeout_ms : half_of_rest_ms;
+    hf_status status = read_ms(&options->renew_timeout_ms, "renew_timeout_ms", timeout_ms, error);
+    if (status != HF_OK)
+        return status;
+    if (options->max_hold_ms < 0 || options->max_hold_ms > HF_MS_MAX)
+        return hf__fail(error, HF_EINVAL, "max_hold_ms must be 1 to %lld, or 0 for no limit",
+                        (long long)HF_MS_MAX);
+    if (options->warn_ms < 0 || options->warn_ms >= lease_ms)
+        return hf__fail(error, HF_EINVAL, "warn_ms must be less than the lease (%lld)",
+                        (long long)lease_ms);
+    return HF_OK;
+}
+
+static hf_status check_words(const hf_acquire_options *options, hf_error *error)
+{
+    size_t owner = options->owner != NULL ? strnlen(options->owner, HF_OWNER_MAX + 1) : 1;
+    size_t label = options->label != NULL ? strnlen(options->label, HF_LABEL_MAX + 1) : 0;
+    if (owner == 0)
+        return hf__fail(error, HF_EINVAL, "owner is empty; leave it NULL for the calling thread");
+    if (options->owner != NULL && hf__holder_is_value((hf__slice){options->owner, owner}))
+        return hf__fail(error, HF_EINVAL, "owner looks like a value of the library's own");
+    if (owner > HF_OWNER_MAX)
+        return hf__fail(error, HF_EINVAL, "owner has more than %d bytes", HF_OWNER_MAX);
+    if (label > HF_LABEL_MAX)
+        return hf__fail(error, HF_EINVAL, "label has more than %d bytes", HF_LABEL_MAX);
+    for (size_t i = 0; i < label; i++)
+        if (options->label[i] < ' ' || options->label[i] > '~')
+            return hf__fail(error, HF_EINVAL, "label: byte %zu is not a printable character", i);
+    return HF_OK;
+}
+
+hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
+                                   hf_acquire_options *options, hf_error *error)
+{
+    *options = (hf_acquire_options){0};
+    if (given != NULL && read_struct(given, given->size, options, sizeof(*options), error) != HF_OK)
+        return HF_EINVAL;
+    if (options->lease_ms == 0)
+        options->lease_ms = LEASE_MS < client->max_lease_ms ? LEASE_MS : client->max_lease_ms;
+    hf_status status = hf__lease_check(client, options->lease_ms, error);
+    if (status == HF_OK)
+        status = read_waiting(options, error);
+    if (status == HF_OK)
+        status = read_renewal(client, options, error);
+    return status == HF_OK ? check_words(options, error) : status;
 }
 
 /* The key must not look like one of our side keys, wherever the border of prefix and name is. */
@@ -125,13 +185,17 @@ static bool is_reserved(const hf_client *client, const char *name, size_t length
     return memcmp(start, "hf:", 3) == 0;
 }
 
-hf_status hf__name_check(const hf_client *client, const char *name, size_t length, hf_error *error)
+hf_status hf__name_check(const hf_client *client, const char *name, size_t *length, hf_error *error)
 {
-    if (length == 0)
+    if (name == NULL)
+        return hf__fail(error, HF_EINVAL, "name is NULL");
+    if (*length == 0)
+        *length = strnlen(name, HF_NAME_MAX + 1);
+    if (*length == 0)
         return hf__fail(error, HF_EINVAL, "the name is empty");
-    if (length > HF_NAME_MAX || client->prefix_length + length > HF_NAME_MAX)
+    if (*length > HF_NAME_MAX || client->prefix_length + *length > HF_NAME_MAX)
         return hf__fail(error, HF_EINVAL, "prefix and name have more than %d bytes", HF_NAME_MAX);
-    if (is_reserved(client, name, length))
+    if (is_reserved(client, name, *length))
         return hf__fail(error, HF_EINVAL, "keys that begin with \"hf:\" belong to the library");
     return HF_OK;
 }

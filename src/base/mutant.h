@@ -19,7 +19,14 @@ enum {
     HF__MUTANT_REVIVES,           /* a renewal after the deadline brings the hold back */
     HF__MUTANT_LOST_KEPT,         /* a lost hold is not released */
     HF__MUTANT_SHORT_CLEANUP,     /* the background gives up after the acquired lease */
-    HF__MUTANT_NO_TOMBSTONE       /* a late copy is not guarded against */
+    HF__MUTANT_NO_TOMBSTONE,      /* a late copy is not guarded against */
+    HF__MUTANT_RENEW_LOST,        /* the watchdog goes on renewing a lost hold */
+    HF__MUTANT_NO_JEOPARDY,       /* nobody is warned */
+    HF__MUTANT_IGNORE_MAX_HOLD,   /* renewals never stop */
+    HF__MUTANT_SIDE_KEYS_SHARED,  /* "x" and "{x}" have the same side keys */
+    HF__MUTANT_REENTRY_STALE,     /* a hold that has ended is re-entered */
+    HF__MUTANT_RELEASE_FIRST,     /* the first handle that is given back releases for all */
+    HF__MUTANT_LOST_UNTOLD        /* nobody is told that a hold is lost */
 };
 
 #ifdef HOLDFAST_MUTANTS

@@ -14,9 +14,9 @@
 #include "core/fail.h"
 #include "core/state.h"
 
-enum { PAUSE_MIN_MS = 10, ENDED_BEFORE = -1 };
+enum { PAUSE_MIN_MS = 10 };
 
-static void granted(hf_hold *hold, int64_t remaining_ms);
+static void granted(hf_hold *hold, uint64_t fence, int64_t remaining_ms);
 
 static hf__request *request_of(hf_hold *hold)
 {
@@ -47,6 +47,7 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
         hf__release_in_background(hold);
     else
         hf__hold_over(hold);
+    core->stats.failures++;
     hf__call_done(core, call, status, text);
 }
 
@@ -60,7 +61,7 @@ static void give_up(hf_hold *hold, const hf_error *last)
     if (last->status == HF_EBUSY && request_of(hold)->place == HF__IDLE)
         hf__acquire_end(hold, HF_EBUSY, last->text);
     else if (outcome_open(hold) && HF__MUTANT(UNKNOWN_GRANTED))
-        granted(hold, hf__span_to_ms(hold->lease));
+        granted(hold, 1, hf__span_to_ms(hold->lease));
     else if (outcome_open(hold))
         hf__acquire_end(hold, HF_EUNKNOWN, unknown.text);
     else if (last->status != HF_OK && request_of(hold)->place == HF__IDLE)
@@ -116,13 +117,16 @@ static void try_over(hf_hold *hold, const hf_error *why, int64_t holder_remainin
         set_timer(call);
 }
 
-void hf__acquire_start(hf__core *core, hf__call *call)
+static void hand_out(hf_hold *handle, hf__call *call)
+{
+    handle->call = NULL;
+    hf__call_done(handle->core, call, HF_OK, "");
+}
+
+static void begin(hf__core *core, hf__call *call)
 {
     hf_hold *hold = call->hold;
-    hold->core = core;
     hold->link = &core->links[hold->slot % (unsigned)core->config.links];
-    hold->state = HF__HOLD_TRYING;
-    hold->call = call;
     hf__list_append(&core->holds, &hold->node);
     call->retries_limited = call->max_retries > 0 || call->wait_ms == 0;
     call->deadline =
@@ -136,6 +140,19 @@ void hf__acquire_start(hf__core *core, hf__call *call)
     else
         begin_try(call);
     hf__hold_settle(hold);
+}
+
+void hf__acquire_start(hf__core *core, hf__call *call)
+{
+    hf_hold *hold = call->hold;
+    hold->core = core;
+    hold->stage = HF__HOLD_TRYING;
+    hold->call = call;
+    call->started = core->now;
+    if (!call->cancelled && !core->closing && hf__reentry_try(hold))
+        hand_out(hold, call);
+    else
+        begin(core, call);
 }
 
 void hf__acquire_timer(hf__call *call)
@@ -171,21 +188,25 @@ static void granted_too_late(hf_hold *hold)
     try_over(hold, &why, -1);
 }
 
-static void granted(hf_hold *hold, int64_t remaining_ms)
+static void granted(hf_hold *hold, uint64_t fence, int64_t remaining_ms)
 {
-    hf__call *call = hold->call;
+    hf__instant sent = request_of(hold)->sent;
     if (HF__MUTANT(RESEND_FULL_LEASE))
         remaining_ms = hf__span_to_ms(hold->lease);
-    hf__hold_believe(hold, request_of(hold)->sent, remaining_ms);
+    hf__hold_believe(hold, sent, remaining_ms);
     if (hf__hold_expired(hold)) {
         granted_too_late(hold);
         return;
     }
-    hold->state = HF__HOLD_HELD;
-    hold->handed_out = true;
+    hold->stage = HF__HOLD_HELD;
+    hold->users = 1;
+    hold->fence = fence;
     hold->run = hold->link->run;
-    hold->call = NULL;
-    hf__call_done(hold->core, call, HF_OK, "");
+    hold->granted = hold->core->now;
+    hf__stats_granted(hold, hold->call);
+    hf__reentry_allow(hold);
+    hf__watch_renewed(hold, sent);
+    hand_out(hold, hold->call);
 }
 
 static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *holder)
@@ -193,7 +214,10 @@ static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *holder)
     char shown[120];
     hf_error why;
     hold->granted_late = false;
-    hf_hold *ours = hf__release_find(hold->core, (hf__slice){holder->text, holder->length});
+    if (!hold->call->contended)
+        hold->core->stats.contentions++;
+    hold->call->contended = true;
+    hf_hold *ours = hf__release_find(hold, (hf__slice){holder->text, holder->length});
     if (ours != NULL) {
         /* It is a hold of our own that is being released, and its release was refused for the
          * moment (such as: the server had forgotten the script). Go again, behind it. */
@@ -206,22 +230,28 @@ static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *holder)
     try_over(hold, &why, remaining_ms);
 }
 
+/* {fence, remaining}, {0, remaining, holder} or {-1} */
 bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
 {
     const hf__reply *words = reply->elements;
+    size_t count = reply->kind == HF__REPLY_ARRAY ? reply->count : 0;
     hold->call->round_trip = hf__between(request_of(hold)->sent, hold->core->now);
-    if (reply->kind == HF__REPLY_INTEGER && reply->integer >= 0) {
-        granted(hold, hf__sane_ms(reply->integer));
+    if (count == 0 || words[0].kind != HF__REPLY_INTEGER)
+        return false;
+    if (count == 1 && words[0].integer == -1) {
+        /* No live call can have sent a release; so a copy was granted, and broken by force. */
+        hf__acquire_end(hold, HF_EBUSY, "taken away by force while it was being acquired");
         return true;
     }
-    if (reply->kind == HF__REPLY_INTEGER && reply->integer == ENDED_BEFORE) {
-        /* Only after a release of this hold, which no live call can have sent. */
-        hf__acquire_end(hold, HF_EINTERNAL, "the server says that this hold has ended before");
+    if (count < 2 || words[1].kind != HF__REPLY_INTEGER)
+        return false;
+    int64_t remaining_ms = hf__sane_ms(words[1].integer);
+    if (count == 2 && words[0].integer > 0 && remaining_ms >= 0) {
+        granted(hold, (uint64_t)words[0].integer, remaining_ms);
         return true;
     }
-    if (reply->kind == HF__REPLY_ARRAY && reply->count == 2 && words[0].kind == HF__REPLY_INTEGER &&
-        words[1].kind == HF__REPLY_TEXT) {
-        busy(hold, hf__sane_ms(words[0].integer), &words[1]);
+    if (count == 3 && words[0].integer == 0 && words[2].kind == HF__REPLY_TEXT) {
+        busy(hold, remaining_ms, &words[2]);
         return true;
     }
     return false;

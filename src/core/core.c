@@ -22,6 +22,10 @@ hf__core *hf__core_new(const hf__config *config)
     hf__list_init(&core->dead);
     hf__list_init(&core->releasing);
     hf__list_init(&core->done);
+    hf__list_init(&core->queries);
+    hf__list_init(&core->untold);
+    for (int i = 0; i < HF__BUCKETS; i++)
+        hf__list_init(&core->table[i]);
     for (int i = 0; i < config->links; i++)
         hf__link_init(core, i);
     return core;
@@ -33,14 +37,15 @@ void hf__core_free(hf__core *core)
     if (core == NULL)
         return;
     while ((node = hf__list_first(&core->holds)) != NULL) {
-        hf_hold *hold = HF__ENTRY(node, hf_hold, node);
         hf__list_remove(&core->holds, node);
-        atomic_store(&hold->deadline_ns, 0);
-        hold->core = NULL;
-        hold->link = NULL;
-        if (!hold->handed_out)
-            hf__hold_drop(hold);
+        hf__hold_detach(HF__ENTRY(node, hf_hold, node));
     }
+    while ((node = hf__list_first(&core->queries)) != NULL) {
+        hf__list_remove(&core->queries, node);
+        hf__query_drop(HF__ENTRY(node, hf__query, node));
+    }
+    core->telling = NULL;
+    hf__hold_bury(core);
     for (int i = 0; i < core->config.links; i++)
         hf__link_free(&core->links[i]);
     hf__free(core);
@@ -74,13 +79,26 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
 
 static void end_for_closing(hf_hold *hold)
 {
-    if (hold->state == HF__HOLD_TRYING) {
+    if (hold->stage == HF__HOLD_TRYING) {
         hf__acquire_end(hold, HF_ECLOSED, "the client was closed");
-    } else if (hold->state == HF__HOLD_HELD) {
-        hf__extend_end_all(hold, HF_ECLOSED, "the client was closed");
+    } else if (hold->stage == HF__HOLD_HELD) {
+        hf__renew_end_calls(hold, HF_ECLOSED, "the client was closed");
+        hf__reentry_forbid(hold);
+        hf__watch_end(hold);
+        hf__stats_ended(hold);
         hf__release_in_background(hold);
     }
     hf__hold_settle(hold);
+}
+
+static void end_queries(hf__core *core)
+{
+    hf__node *node = hf__list_first(&core->queries);
+    while (node != NULL) {
+        hf__query *query = HF__ENTRY(node, hf__query, node);
+        node = hf__list_next(&core->queries, node);
+        hf__query_end(query, HF_ECLOSED, "the client was closed");
+    }
 }
 
 static void start_closing(hf__core *core, hf__call *call)
@@ -97,6 +115,7 @@ static void start_closing(hf__core *core, hf__call *call)
         hf__list_append(&core->holds, node);
         end_for_closing(HF__ENTRY(node, hf_hold, node));
     }
+    end_queries(core);
 }
 
 static void end_closing(hf__core *core, hf_status status, const char *text)
@@ -120,14 +139,14 @@ static void start_call(hf__core *core, hf__call *call)
     case HF__CALL_ACQUIRE:
         hf__acquire_start(core, call);
         break;
-    case HF__CALL_RELEASE: {
-        hf_hold *hold = call->hold;
-        hf__release_start(hold, call);
-        hf__hold_settle(hold);
+    case HF__CALL_RELEASE:
+        hf__release_start(call->hold, call);
         break;
-    }
     case HF__CALL_EXTEND:
-        hf__extend_start(call);
+        hf__renew_start(call);
+        break;
+    case HF__CALL_QUERY:
+        hf__query_start(core, call);
         break;
     case HF__CALL_CLOSE:
         start_closing(core, call);
@@ -152,7 +171,7 @@ static void on_cancel(hf__core *core, hf__event *event)
     hf__call *call = event->call;
     call->cancelled = true;
     if (call->done || call->hold->core == NULL)
-        return;
+        return; /* too late, or too early: it will see when it is started */
     hf__acquire_end(call->hold, HF_ECANCELLED, "cancelled");
     hf__hold_settle(call->hold);
 }
@@ -161,7 +180,6 @@ static void on_let_go(hf__core *core, hf__event *event)
 {
     (void)core;
     event->status = hf__release_start(event->hold, NULL);
-    hf__hold_settle(event->hold);
 }
 
 static void on_connected(hf__core *core, hf__event *event)
@@ -180,6 +198,14 @@ static void on_disconnected(hf__core *core, hf__event *event)
                   core->config.server->display, event->reason);
 }
 
+static void hold_timer_due(hf_hold *hold)
+{
+    if (hold->stage == HF__HOLD_HELD)
+        hf__watch_look(hold);
+    else
+        hf__release_timer(hold);
+}
+
 static void timer_due(hf__core *core, hf__timer *timer)
 {
     hf__call *call = HF__ENTRY(timer, hf__call, timer);
@@ -187,8 +213,11 @@ static void timer_due(hf__core *core, hf__timer *timer)
     case HF__TIMER_LINK:
         hf__link_timer(HF__ENTRY(timer, hf__link, timer));
         return;
+    case HF__TIMER_RENEWALS:
+        hf__watch_renewals(HF__ENTRY(timer, hf__link, renew_timer));
+        return;
     case HF__TIMER_HOLD:
-        hf__release_timer(HF__ENTRY(timer, hf_hold, timer));
+        hold_timer_due(HF__ENTRY(timer, hf_hold, timer));
         return;
     }
     switch (call->kind) {
@@ -199,7 +228,9 @@ static void timer_due(hf__core *core, hf__timer *timer)
         hf__release_call_timer(call);
         break;
     case HF__CALL_EXTEND:
-        hf__extend_timer(call);
+        break; /* it has none */
+    case HF__CALL_QUERY:
+        hf__query_timer(call);
         break;
     case HF__CALL_CLOSE:
         end_closing(core, HF_EUNKNOWN, "some releases were not answered in time");
@@ -220,6 +251,8 @@ void hf__core_step(hf__core *core, hf__event *event)
         timer_due(core, timer);
     finish_closing(core);
     hf__hold_bury(core);
+    if (core->queries.count > 0)
+        hf__query_bury(core);
 }
 
 /* ---- Actions ---- */
@@ -266,6 +299,11 @@ void hf__core_written(hf__core *core, int link, size_t count)
 hf__instant hf__core_wake(const hf__core *core)
 {
     return hf__timers_next(&core->timers);
+}
+
+void hf__core_stats(const hf__core *core, hf_stats *stats)
+{
+    *stats = core->stats;
 }
 
 bool hf__core_expects(const hf__core *core, int link)

@@ -11,18 +11,22 @@
  *
  * Who owns what. The caller owns calls: a call belongs to the core from the step that starts it
  * until HF__ACTION_DONE hands it back. A hold belongs to the core as well; its handle is in the
- * caller's hand from a successful acquire until the step that releases it. */
+ * caller's hand from a successful acquire until the step that releases it. A thread that re-enters
+ * a lock has several handles on one hold; to the rooms above they are all alike. */
 #ifndef HF_CORE_CORE_H
 #define HF_CORE_CORE_H
 
 #include <holdfast.h>
 
+#include "base/buffer.h"
 #include "base/instant.h"
 #include "base/list.h"
 #include "base/timers.h"
 #include "core/url.h"
+#include "resp/encode.h"
 
 typedef struct hf__core hf__core;
+typedef struct hf__query hf__query;
 
 typedef struct hf__config {
     const hf__url *server; /* must outlive the core */
@@ -30,24 +34,35 @@ typedef struct hf__config {
     hf__span connect_timeout;
     hf__span reply_timeout;
     hf__span call_timeout;
+    hf__span fence_keep; /* how long a fence is remembered at least; see docs/wire.md */
     int links;
     uint64_t seed; /* for jitter */
 } hf__config;
 
 /* ---- Calls: what the application asks for ---- */
 
+typedef struct hf__answer {    /* to a query; what it does not ask for stays zero */
+    hf_inspection *inspection; /* inspect: to be filled, but for the name; given by the caller */
+    hf__buffer value;          /* inspect: the lock's value as it is; the caller frees it */
+    uint64_t number; /* revoke: 1 or 0; break: the new fence or 0; scan: the next cursor */
+    hf__buffer keys; /* scan: each as 4 bytes of length and its bytes; the caller frees it */
+} hf__answer;
+
 typedef enum hf__call_kind {
     HF__CALL_ACQUIRE,
     HF__CALL_RELEASE,
     HF__CALL_EXTEND,
+    HF__CALL_QUERY,
     HF__CALL_CLOSE
 } hf__call_kind;
 
 typedef struct hf__call {
     hf__call_kind kind;
-    hf_hold *hold;   /* acquire: a fresh one, owned by the core from now on */
-    hf__span lease;  /* extend */
-    int64_t wait_ms; /* acquire, as in hf_acquire_options */
+    hf_hold *hold;      /* acquire: a fresh one, owned by the core from now on */
+    hf__query *query;   /* query: a fresh one, owned by the core from now on */
+    hf__answer *answer; /* query: where the answer goes */
+    hf__span lease;     /* extend */
+    int64_t wait_ms;    /* acquire, as in hf_acquire_options */
     int64_t max_retries;
     hf__span retry_interval;
     void *waiter; /* the driver's: the condition on which a thread waits for the call */
@@ -59,11 +74,13 @@ typedef struct hf__call {
     /* The core's own, all zero at the start. */
     hf__node node;
     hf__timer timer;
+    hf__instant started;
     hf__instant deadline; /* of the whole call */
     hf__instant try_ends; /* acquire: of the current try */
     hf__instant next_try; /* acquire: while pausing, else never */
     hf__span round_trip;  /* acquire: of the last answered try */
     bool retries_limited;
+    bool contended;   /* acquire: it was found held */
     bool asked_again; /* acquire: in this try, after a grant that came too late */
 } hf__call;
 
@@ -118,26 +135,83 @@ void hf__core_written(hf__core *core, int link, size_t count);
 hf__instant hf__core_wake(const hf__core *core);
 bool hf__core_expects(const hf__core *core, int link); /* an answer is outstanding there */
 
+/* ---- What applications are told about their holds ---- */
+
+typedef struct hf__tell {
+    hf_hold *hold;               /* a handle */
+    hf_event_function *function; /* may be NULL */
+    void *arg;
+    int descriptor; /* to be made readable; -1: none */
+    hf_event event; /* its text is valid until hf__core_told() */
+} hf__tell;
+
+/* The next thing to tell; false: there is none, or the last one has not been told yet, which is to
+ * be said with hf__core_told(). */
+bool hf__core_next_tell(hf__core *core, hf__tell *tell);
+void hf__core_told(hf__core *core);
+/* The descriptor of somebody who is still to be told something, each once; -1: there is none. */
+int hf__core_next_descriptor(hf__core *core);
+bool hf__core_has_news(const hf__core *core); /* perhaps */
+/* Whether the listener of this handle is being told something. */
+bool hf__core_is_telling(const hf__core *core, const hf_hold *handle);
+
+void hf__core_stats(const hf__core *core, hf_stats *stats);
+
 /* ---- Holds ---- */
 
 typedef struct hf__identity {
     const char *client_id;
     const char *host;
     uint64_t pid;
-    uint64_t thread;
+    uint64_t thread; /* never the same for two threads of a process */
     uint64_t number; /* never the same twice in a client */
 } hf__identity;
 
+typedef struct hf__wish { /* what an acquire asks for; everything is copied */
+    hf__identity who;
+    hf__slice prefix, name;
+    hf__slice owner; /* length 0: the thread */
+    hf__slice label;
+    bool reenters; /* the thread may have it already */
+    hf__span lease;
+    hf__span renew_interval; /* 0: no renewal by itself */
+    hf__span renew_timeout;
+    hf__span max_hold; /* 0: no limit */
+    hf__span warn;
+    hf_event_function *on_event;
+    void *arg;
+} hf__wish;
+
 /* A hold for one acquire; NULL: out of memory. */
-hf_hold *hf__hold_new(const hf__identity *who, const char *prefix, size_t prefix_length,
-                      const char *name, size_t name_length, hf__span lease);
+hf_hold *hf__hold_new(const hf__wish *wish);
 void hf__hold_drop(hf_hold *hold); /* frees a hold that was never started */
 /* Takes back the handle of a hold without releasing it, also after its core is gone. */
 void hf__hold_abandon(hf_hold *hold);
 void hf__hold_set_client(hf_hold *hold, void *client);
 void *hf__hold_client(const hf_hold *hold);
 hf__span hf__hold_lease(const hf_hold *hold);
-/* How long it is valid from then on; 0 for good once it is 0. From any thread. */
+uint64_t hf__hold_fence(const hf_hold *hold);
+/* The descriptor that is made readable when there is something to tell, also of what happened
+ * before it was set; -1: none. */
+void hf__hold_set_descriptor(hf_hold *hold, int descriptor);
+int hf__hold_descriptor(const hf_hold *hold);
+
+/* From any thread: how long it is valid from then on; 0 for good once it is 0. And its state. */
 hf__span hf__hold_remaining(hf_hold *hold, hf__instant now);
+hf_state hf__hold_state(hf_hold *hold, hf__instant now);
+
+/* ---- Queries: questions and orders about locks that one does not hold ---- */
+
+typedef enum hf__query_kind {
+    HF__QUERY_INSPECT, /* key */
+    HF__QUERY_REVOKE,  /* key; text: why; number: its fence */
+    HF__QUERY_BREAK,   /* key; text: the lock's value; number: its fence */
+    HF__QUERY_SCAN     /* text: pattern; number: cursor */
+} hf__query_kind;
+
+/* NULL: out of memory. Owned by the core from the step that starts its call. */
+hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, hf__slice text,
+                         uint64_t number);
+void hf__query_drop(hf__query *query); /* one that was never started */
 
 #endif

@@ -9,7 +9,9 @@
  * nothing replaces a 0 in a hold that is held.
  *
  * The memory belongs to the core until the hold is over, no request of it is in flight (its answer
- * must still be matched) and the application has given back the handle. */
+ * must still be matched), nobody is being told about it and the application has given back its
+ * handles. A hold that its thread has re-entered has several (see reentry.c): what is asked of any
+ * of them is asked of the hold. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -18,7 +20,7 @@
 #include "core/name.h"
 #include "core/state.h"
 
-enum { VALUE_MAX = 32 + 1 + 20 + 1 + 64 + 1 + 20 + 1 + 20, DRIFT_DIVISOR = 100 };
+enum { VALUE_MAX = 32 + 1 + 20 + 1 + 64 + 1 + 20 + 1 + 20 + 1 + HF_LABEL_MAX, DRIFT_DIVISOR = 100 };
 
 static size_t put_text(char *place, const char *text, size_t max)
 {
@@ -33,50 +35,95 @@ static size_t put_number(char *place, char before, uint64_t number)
     return 1 + hf__digits(place + 1, number);
 }
 
-/* <client id>:<number>@<host>:<pid>/<thread>. Made for every acquire, so without printf. */
-static size_t make_value(char *value, const hf__identity *who)
+/* <client id>:<number>@<host>:<pid>/<thread>[/<label>]. Made for every acquire, so without printf.
+ */
+static size_t make_value(char *value, const hf__wish *wish)
 {
+    const hf__identity *who = &wish->who;
     size_t length = put_text(value, who->client_id, 32);
     length += put_number(value + length, ':', who->number);
     value[length++] = '@';
     length += put_text(value + length, who->host, 64);
     length += put_number(value + length, ':', who->pid);
     length += put_number(value + length, '/', who->thread);
+    if (wish->label.length > 0) {
+        value[length++] = '/';
+        memcpy(value + length, wish->label.bytes, wish->label.length);
+        length += wish->label.length;
+    }
     return length;
 }
 
-hf_hold *hf__hold_new(const hf__identity *who, const char *prefix, size_t prefix_length,
-                      const char *name, size_t name_length, hf__span lease)
+static char *append(char *place, const char *bytes, size_t length)
+{
+    if (length > 0)
+        memcpy(place, bytes, length);
+    return place + length;
+}
+
+static void put_texts(hf_hold *hold, const hf__wish *wish, const char *value, size_t value_length)
+{
+    char *end = hold->text;
+    end = append(end, wish->prefix.bytes, wish->prefix.length);
+    end = append(end, wish->name.bytes, wish->name.length);
+    hold->key_length = (unsigned short)(end - hold->text);
+    end = append(end, value, value_length);
+    hold->value_length = (unsigned short)value_length;
+    append(end, wish->owner.bytes, wish->owner.length);
+    hold->owner_length = (unsigned short)wish->owner.length;
+    hold->slot = (unsigned short)hf__slot(hold->text, hold->key_length);
+}
+
+hf_hold *hf__hold_new(const hf__wish *wish)
 {
     char value[VALUE_MAX];
-    size_t value_length = make_value(value, who);
-    size_t key_length = prefix_length + name_length;
-    hf_hold *hold = hf__alloc(sizeof(*hold) + key_length + value_length);
+    size_t value_length = make_value(value, wish);
+    hf_hold *hold = hf__alloc(sizeof(*hold) + wish->prefix.length + wish->name.length +
+                              value_length + wish->owner.length);
     if (hold == NULL)
         return NULL;
-    hold->lease = hold->longest_lease = lease;
-    hold->key_length = key_length;
-    hold->value_length = value_length;
-    memcpy(hold->text, prefix, prefix_length);
-    memcpy(hold->text + prefix_length, name, name_length);
-    memcpy(hold->text + key_length, value, value_length);
-    hold->slot = hf__slot(hold->text, key_length);
+    put_texts(hold, wish, value, value_length);
+    hold->lease = hold->longest_lease = wish->lease;
+    hold->thread = wish->who.thread;
+    hold->reenters = wish->reenters && wish->owner.length == 0;
+    hold->watch = (hf__watch){.interval = wish->renew_interval,
+                              .timeout = wish->renew_timeout,
+                              .warn = wish->warn,
+                              .max_hold = wish->max_hold};
+    hold->listener = (hf__listener){.function = wish->on_event, .arg = wish->arg, .descriptor = -1};
     hold->timer.kind = HF__TIMER_HOLD;
     hf__list_init(&hold->extends);
-    for (int kind = 0; kind < HF__REQUEST_KINDS; kind++)
-        hold->requests[kind] = (hf__request){.kind = (hf__request_kind)kind, .hold = hold};
+    hf__list_init(&hold->inners);
+    for (unsigned char kind = 0; kind < HF__REQUEST_KINDS; kind++)
+        hold->requests[kind].kind = kind;
     return hold;
 }
 
 void hf__hold_drop(hf_hold *hold)
 {
+    hf__free(hold->revoked_text);
     hf__free(hold);
 }
 
-void hf__hold_abandon(hf_hold *hold)
+void hf__hold_abandon(hf_hold *handle)
 {
-    hold->handed_out = false;
-    if (hold->core == NULL)
+    hf_hold *hold = hf__hold_of(handle);
+    if (hold->core != NULL) {
+        hf__reentry_leave(handle); /* the memory goes with the core */
+        return;
+    }
+    if (handle != hold)
+        hf__hold_drop(handle);
+    if (--hold->users == 0)
+        hf__hold_drop(hold);
+}
+
+void hf__hold_detach(hf_hold *hold)
+{
+    atomic_store(&hold->deadline_ns, 0);
+    hold->core = NULL;
+    hold->link = NULL;
+    if (hold->users == 0)
         hf__hold_drop(hold);
 }
 
@@ -92,17 +139,37 @@ void *hf__hold_client(const hf_hold *hold)
 
 hf__span hf__hold_lease(const hf_hold *hold)
 {
-    return hold->lease;
+    return hf__hold_of(hold)->lease;
+}
+
+uint64_t hf__hold_fence(const hf_hold *hold)
+{
+    return hf__hold_of(hold)->fence;
+}
+
+void hf__hold_set_descriptor(hf_hold *hold, int descriptor)
+{
+    hold->listener.descriptor = descriptor;
+    if (descriptor >= 0)
+        hf__tell_all(hf__hold_of(hold)); /* what happened before may be news */
+}
+
+int hf__hold_descriptor(const hf_hold *hold)
+{
+    return hold->listener.descriptor;
 }
 
 bool hf__hold_expired(hf_hold *hold)
 {
-    return hold->lost || hf__hold_remaining(hold, hold->core->now).ns == 0;
+    return hf__hold_remaining(hold, hold->core->now).ns == 0;
 }
 
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
     hf__span remaining = hf__span_ms(remaining_ms);
+    if (remaining.ns > hold->longest_lease.ns)
+        remaining =
+            hold->longest_lease; /* a clock was set back there, and may be set right again */
     hf__span drift = {remaining.ns / DRIFT_DIVISOR + hf__span_ms(2).ns};
     if (HF__MUTANT(NO_DRIFT))
         drift = hf__span_ms(0);
@@ -111,15 +178,16 @@ bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
     int64_t deadline = hf__after(sent, (hf__span){remaining.ns - drift.ns}).ns;
     int64_t before = atomic_load(&hold->deadline_ns);
     do {
-        if (before == 0 && hold->state == HF__HOLD_HELD && !HF__MUTANT(REVIVES))
+        if (before == 0 && hold->stage == HF__HOLD_HELD && !HF__MUTANT(REVIVES))
             return false;
     } while (before < deadline &&
              !atomic_compare_exchange_weak(&hold->deadline_ns, &before, deadline));
     return true;
 }
 
-hf__span hf__hold_remaining(hf_hold *hold, hf__instant now)
+hf__span hf__hold_remaining(hf_hold *handle, hf__instant now)
 {
+    hf_hold *hold = hf__hold_of(handle);
     int64_t deadline = atomic_load(&hold->deadline_ns);
     while (deadline != 0 && deadline <= now.ns)
         if (atomic_compare_exchange_weak(&hold->deadline_ns, &deadline, 0))
@@ -127,17 +195,40 @@ hf__span hf__hold_remaining(hf_hold *hold, hf__instant now)
     return deadline != 0 ? (hf__span){deadline - now.ns} : (hf__span){0};
 }
 
-void hf__hold_lose(hf_hold *hold)
+hf_state hf__hold_state(hf_hold *handle, hf__instant now)
 {
-    hold->lost = true;
+    if (hf__hold_remaining(handle, now).ns == 0)
+        return HF_LOST;
+    return (hf_state)atomic_load(&hf__hold_of(handle)->state);
+}
+
+void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text)
+{
     atomic_store(&hold->deadline_ns, 0);
+    if (atomic_load(&hold->state) != HF_LOST) {
+        atomic_store(&hold->state, HF_LOST);
+        hold->reason = (unsigned char)reason;
+        hold->core->stats.losses[reason]++;
+        hf__stats_ended(hold);
+        if (!HF__MUTANT(LOST_UNTOLD))
+            hf__tell_all(hold);
+    }
+    hf__reentry_forbid(hold);
+    hf__watch_end(hold);
+    hf__renew_end_calls(hold, HF_ELOST, text);
+}
+
+void hf__hold_expire(hf_hold *hold, const char *text)
+{
+    bool planned = hold->reason == HF_REASON_MAX_HOLD;
+    hf__hold_lose(hold, planned ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED, text);
 }
 
 void hf__hold_over(hf_hold *hold)
 {
-    if (hold->state == HF__HOLD_RELEASING)
+    if (hold->stage == HF__HOLD_RELEASING)
         hf__list_remove(&hold->core->releasing, &hold->releasing);
-    hold->state = HF__HOLD_OVER;
+    hold->stage = HF__HOLD_OVER;
     atomic_store(&hold->deadline_ns, 0);
     hf__timer_clear(&hold->core->timers, &hold->timer);
     for (int kind = 0; kind < HF__REQUEST_KINDS; kind++)
@@ -146,7 +237,8 @@ void hf__hold_over(hf_hold *hold)
 
 void hf__hold_settle(hf_hold *hold)
 {
-    if (hold->dead || hold->state != HF__HOLD_OVER || hold->handed_out)
+    if (hold->dead || hold->stage != HF__HOLD_OVER || hold->users > 0 ||
+        hf__tell_needs(hold->core, hold))
         return;
     for (int kind = 0; kind < HF__REQUEST_KINDS; kind++)
         if (hold->requests[kind].place != HF__IDLE)
@@ -159,9 +251,14 @@ void hf__hold_settle(hf_hold *hold)
 /* Within a step anybody up the call chain may still look at a hold that has just ended. */
 void hf__hold_bury(hf__core *core)
 {
-    hf__node *node;
-    while ((node = hf__list_first(&core->dead)) != NULL) {
-        hf__list_remove(&core->dead, node);
-        hf__hold_drop(HF__ENTRY(node, hf_hold, node));
+    hf__node *node = hf__list_first(&core->dead);
+    while (node != NULL) {
+        hf__node *next = hf__list_next(&core->dead, node);
+        hf_hold *hold = HF__ENTRY(node, hf_hold, node);
+        if (!hf__tell_needs(core, hold)) {
+            hf__list_remove(&core->dead, node);
+            hf__hold_drop(hold);
+        }
+        node = next;
     }
 }

@@ -10,7 +10,10 @@
  * A link connects when somebody needs it and is left alone otherwise. After a failed attempt those
  * who wait are told; they decide whether to go on waiting. Attempts are spaced by a back-off with
  * jitter; a new request may shorten it to NUDGE_MS since the last failure, so that a server that
- * is back is found soon, and one that is down is not stormed. */
+ * is back is found soon, and one that is down is not stormed.
+ *
+ * Renewals share calls (see request.c): the first of a group knows how many requests the next reply
+ * answers. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -28,6 +31,9 @@ void hf__link_init(hf__core *core, int index)
     link->core = core;
     link->index = index;
     link->timer.kind = HF__TIMER_LINK;
+    link->renew_timer.kind = HF__TIMER_RENEWALS;
+    hf__wheel_init(&link->renewals);
+    hf__list_init(&link->overdue);
     hf__list_init(&link->waiting);
     hf__list_init(&link->in_flight);
 }
@@ -79,23 +85,35 @@ static void wake(hf__link *link)
     }
 }
 
-/* Sends what waits. The reply timer belongs to the oldest request in flight; it is not moved for
- * every reply but looks for itself when it fires. */
-static void pump(hf__link *link)
+/* Moves the first `count` that wait, which were encoded as one call, to those in flight. */
+static void depart(hf__link *link, unsigned count)
 {
-    hf__node *node;
-    while (link->state == HF__LINK_READY && (node = hf__list_first(&link->waiting)) != NULL) {
+    for (unsigned i = 0; i < count; i++) {
+        hf__node *node = hf__list_first(&link->waiting);
         hf__request *request = HF__ENTRY(node, hf__request, node);
-        if (!hf__request_encode(request, &link->out)) {
-            hf__link_fail(link, HF_ENOMEM, "out of memory");
-            return;
-        }
         hf__list_remove(&link->waiting, node);
         hf__list_append(&link->in_flight, node);
         request->place = HF__IN_FLIGHT;
+        request->group = (unsigned short)(i == 0 ? count : 0);
         request->sent = HF__MUTANT(SENT_AFTER) ? HF__NEVER : link->core->now;
+    }
+}
+
+/* The reply timer belongs to the oldest request in flight; it is not moved for every reply but
+ * looks for itself when it fires. */
+void hf__link_pump(hf__link *link)
+{
+    if (link->waiting.count > 0)
+        wake(link);
+    while (link->state == HF__LINK_READY && link->waiting.count > 0) {
+        unsigned count = hf__request_encode(&link->waiting, &link->out);
+        if (count == 0) {
+            hf__link_fail(link, HF_ENOMEM, "out of memory");
+            return;
+        }
+        depart(link, count);
         if (!link->timer.set)
-            set_timer(link, hf__after(request->sent, link->core->config.reply_timeout));
+            set_timer(link, hf__after(link->core->now, link->core->config.reply_timeout));
     }
 }
 
@@ -104,23 +122,33 @@ bool hf__link_full(const hf__link *link)
     return link->waiting.count + link->in_flight.count >= HF_PENDING_MAX;
 }
 
-void hf__link_submit(hf__request *request)
+void hf__link_enqueue(hf__request *request)
 {
-    hf__link *link = request->hold->link;
     if (request->place != HF__IDLE)
         return;
     request->place = HF__WAITING;
-    hf__list_append(&link->waiting, &request->node);
-    wake(link);
-    pump(link);
+    hf__list_append(&hf__request_link(request)->waiting, &request->node);
+}
+
+void hf__link_submit(hf__request *request)
+{
+    hf__link_enqueue(request);
+    hf__link_pump(hf__request_link(request));
 }
 
 void hf__link_withdraw(hf__request *request)
 {
     if (request->place != HF__WAITING)
         return;
-    hf__list_remove(&request->hold->link->waiting, &request->node);
+    hf__list_remove(&hf__request_link(request)->waiting, &request->node);
     request->place = HF__IDLE;
+}
+
+static void copy_lost(hf_hold *hold)
+{
+    hold->copy_lost = true;
+    if (HF__MUTANT(NEW_IDENTITY))
+        hold->text[hold->key_length]++;
 }
 
 /* Nothing more will come over this connection: what was in flight waits again, or is dropped if
@@ -131,31 +159,30 @@ static void recall_in_flight(hf__link *link)
     while ((node = hf__list_last(&link->in_flight)) != NULL) {
         hf__request *request = HF__ENTRY(node, hf__request, node);
         hf__list_remove(&link->in_flight, node);
-        request->unanswered++;
+        request->unanswered = true;
         if (request->kind == HF__REQUEST_ACQUIRE)
-            request->hold->copy_lost = true;
-        if (HF__MUTANT(NEW_IDENTITY) && request->kind == HF__REQUEST_ACQUIRE)
-            request->hold->text[request->hold->key_length]++;
+            copy_lost(hf__request_hold(request));
         if (hf__request_wanted(request)) {
             request->place = HF__WAITING;
             hf__list_prepend(&link->waiting, node);
         } else {
             request->place = HF__IDLE;
-            hf__hold_settle(request->hold);
+            hf__request_settle(request);
         }
     }
 }
 
+/* Each may end, and take others of the list with it: so nobody's place is kept, and each goes from
+ * the front to the back instead. */
 static void tell_waiting(hf__link *link)
 {
-    hf__node *node = hf__list_first(&link->waiting);
-    while (node != NULL) {
-        hf__node *next = hf__list_next(&link->waiting, node);
+    for (size_t left = link->waiting.count; left > 0 && link->waiting.count > 0; left--) {
+        hf__node *node = hf__list_first(&link->waiting);
         hf__request *request = HF__ENTRY(node, hf__request, node);
-        hf_hold *hold = request->hold;
+        hf__list_remove(&link->waiting, node);
+        hf__list_append(&link->waiting, node);
         hf__request_unreachable(request, &link->trouble);
-        hf__hold_settle(hold);
-        node = next;
+        hf__request_settle(request);
     }
 }
 
@@ -215,36 +242,67 @@ void hf__link_ready(hf__link *link)
     link->state = HF__LINK_READY;
     link->trouble = (hf_error){.status = HF_OK};
     hf__timer_clear(&link->core->timers, &link->timer);
-    pump(link);
+    hf__link_pump(link);
+}
+
+/* As if the reply had never come: from the first unanswered one on, the requests of its call go
+ * back in front, and are sent again. */
+static void fail_senseless(hf__link *link, hf__request **group, unsigned first, unsigned count)
+{
+    for (unsigned i = count; i-- > first;) {
+        hf__list_prepend(&link->in_flight, &group[i]->node);
+        group[i]->place = HF__IN_FLIGHT;
+    }
+    if (link->state != HF__LINK_READY) {
+        recall_in_flight(link); /* it has failed over another one of them */
+        return;
+    }
+    hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that makes no sense",
+                  link->core->config.server->display);
+}
+
+/* A renewal call is answered with an array, one element for each; other calls as a whole. */
+static const hf__reply *part_of(const hf__reply *reply, const hf__request *request, unsigned index)
+{
+    if (reply->kind == HF__REPLY_ERROR || request->kind != HF__REQUEST_RENEW)
+        return reply;
+    return &reply->elements[index];
+}
+
+static void answer_group(hf__link *link, const hf__reply *reply)
+{
+    hf__request *group[HF__BATCH_MAX];
+    unsigned count = HF__ENTRY(hf__list_first(&link->in_flight), hf__request, node)->group;
+    for (unsigned i = 0; i < count; i++) {
+        hf__node *node = hf__list_first(&link->in_flight);
+        group[i] = HF__ENTRY(node, hf__request, node);
+        hf__list_remove(&link->in_flight, node);
+        group[i]->place = HF__IDLE;
+    }
+    bool fits = reply->kind == HF__REPLY_ERROR || group[0]->kind != HF__REQUEST_RENEW ||
+                (reply->kind == HF__REPLY_ARRAY && reply->count == count);
+    for (unsigned i = 0; i < count; i++) {
+        if (!fits || !hf__request_answer(group[i], part_of(reply, group[i], i))) {
+            fail_senseless(link, group, i, count);
+            return;
+        }
+        hf__request_settle(group[i]);
+    }
+    if (link->state == HF__LINK_READY) {
+        link->failures = 0;
+        hf__link_pump(link); /* a script that was not known there goes again */
+    }
 }
 
 static void take_reply(hf__link *link, const hf__reply *reply)
 {
-    hf__node *node = hf__list_first(&link->in_flight);
-    if (link->state == HF__LINK_GREETING) {
+    if (link->state == HF__LINK_GREETING)
         hf__greeting_reply(link, reply);
-        return;
-    }
-    if (node == NULL) {
+    else if (link->in_flight.count > 0)
+        answer_group(link, reply);
+    else
         hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that nobody asked for",
                       link->core->config.server->display);
-        return;
-    }
-    hf__request *request = HF__ENTRY(node, hf__request, node);
-    hf_hold *hold = request->hold;
-    hf__list_remove(&link->in_flight, node);
-    request->place = HF__IDLE;
-    if (!hf__request_answer(request, reply)) {
-        /* As if it had never come: the request goes back in front and is sent again. */
-        hf__list_prepend(&link->in_flight, node);
-        request->place = HF__IN_FLIGHT;
-        hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that makes no sense",
-                      link->core->config.server->display);
-        return;
-    }
-    if (link->state == HF__LINK_READY)
-        link->failures = 0;
-    hf__hold_settle(hold);
 }
 
 void hf__link_stamp_late(hf__link *link)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/crc16.h"
 
@@ -26,6 +27,8 @@ unsigned hf__slot(const char *key, size_t length)
 size_t hf__side_key(char *place, char letter, const char *key, size_t length, unsigned slot)
 {
     char *end = place;
+    if (HF__MUTANT(SIDE_KEYS_SHARED) && length > 2 && key[0] == '{' && key[length - 1] == '}')
+        return hf__side_key(place, letter, key + 1, length - 2, slot);
     memcpy(end, "hf:?:{", 6);
     end[3] = letter;
     end += 6;

@@ -39,7 +39,7 @@ void hf__release_in_background(hf_hold *hold)
 {
     hf__core *core = hold->core;
     hf__link_withdraw(&hold->requests[HF__REQUEST_RENEW]);
-    hold->state = HF__HOLD_RELEASING;
+    hold->stage = HF__HOLD_RELEASING;
     hf__list_append(&core->releasing, &hold->releasing);
     atomic_store(&hold->deadline_ns, 0);
     hold->give_up =
@@ -48,25 +48,28 @@ void hf__release_in_background(hf_hold *hold)
     hf__link_submit(request_of(hold));
 }
 
-/* Returns what can be said before the server answers: HF_OK if it must be asked, else the outcome,
- * which a call has then been told. */
-hf_status hf__release_start(hf_hold *hold, hf__call *call)
+/* What the application loses with its last handle. */
+static void let_go(hf_hold *hold)
+{
+    hf__renew_end_calls(hold, HF_EINVAL, "the hold was released by another thread");
+    hf__reentry_forbid(hold);
+    hf__watch_end(hold);
+}
+
+static hf_status release_last(hf_hold *hold, hf__call *call)
 {
     hf__core *core = hold->core;
     hf_status status = HF_OK;
-    hold->handed_out = false;
     hold->call = call;
-    if (core->closing || hold->state != HF__HOLD_HELD) {
-        status = HF_ECLOSED;
-        end_call(hold, status, "the client is being closed, which releases the lock");
-        return status;
-    }
-    hf__extend_end_all(hold, HF_EINVAL, "the hold was released by another thread");
+    let_go(hold);
     if (hf__hold_expired(hold)) {
+        hf__hold_expire(hold, "");
         status = HF_ELOST;
-        end_call(hold, status, "the hold had ended before its release");
+        end_call(hold, status, hf_reason_text((hf_reason)hold->reason));
+    } else {
+        hf__stats_ended(hold);
     }
-    if (HF__MUTANT(LOST_KEPT) && hold->lost) {
+    if (HF__MUTANT(LOST_KEPT) && status == HF_ELOST) {
         hf__hold_over(hold);
         return status;
     }
@@ -78,12 +81,36 @@ hf_status hf__release_start(hf_hold *hold, hf__call *call)
     return status;
 }
 
+/* Returns what can be said before the server answers: HF_OK if it must be asked, else the outcome,
+ * which a call has then been told. */
+hf_status hf__release_start(hf_hold *handle, hf__call *call)
+{
+    hf__core *core = handle->core;
+    hf_hold *all = hf__hold_of(handle);
+    hf_status status = hf__hold_expired(all) ? HF_ELOST : HF_OK;
+    hf_hold *hold = hf__reentry_leave(handle);
+    if (core->closing || all->stage != HF__HOLD_HELD) {
+        status = HF_ECLOSED;
+        if (call != NULL)
+            hf__call_done(core, call, status,
+                          "the client is being closed, which releases the lock");
+    } else if (hold != NULL) {
+        if (call != NULL)
+            call->hold = hold; /* whichever handle was the last: the hold is released */
+        status = release_last(hold, call);
+    } else if (call != NULL) {
+        hf__call_done(core, call, status, status == HF_OK ? "" : "the hold has ended");
+    }
+    hf__hold_settle(all);
+    return status;
+}
+
 void hf__release_call_timer(hf__call *call)
 {
     hf_hold *hold = call->hold;
     if (call->error.status != HF_OK)
         end_call(hold, call->error.status, call->error.text);
-    else if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered > 0)
+    else if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered)
         end_unknown(hold, "in time; the release goes on in the background");
     else
         end_call(hold, HF_EUNAVAILABLE, hold->link->trouble.text);
@@ -105,11 +132,16 @@ void hf__release_timer(hf_hold *hold)
 
 bool hf__release_answered(hf_hold *hold, const hf__reply *reply)
 {
-    if (reply->kind != HF__REPLY_INTEGER || reply->integer < 0 || reply->integer > 1)
+    if (reply->kind != HF__REPLY_INTEGER || reply->integer > 1)
         return false;
     bool same_server = hold->run == hold->link->run;
-    if (reply->integer == 1 || (request_of(hold)->unanswered > 0 && same_server))
+    bool broken = hold->fence > 0 && reply->integer <= -(int64_t)hold->fence;
+    bool released = reply->integer == 1 || (request_of(hold)->unanswered && same_server && !broken);
+    hf__stats_released(hold, released, broken ? HF_REASON_BROKEN : HF_REASON_GONE);
+    if (released)
         end_call(hold, HF_OK, "");
+    else if (broken)
+        end_call(hold, HF_ELOST, hf_reason_text(HF_REASON_BROKEN));
     else
         end_call(hold, HF_ELOST,
                  same_server ? "the lock was taken away before the release"
@@ -139,13 +171,18 @@ void hf__release_unreachable(hf_hold *hold, const hf_error *why)
         end_call(hold, why->status, why->text);
 }
 
-hf_hold *hf__release_find(hf__core *core, hf__slice value)
+static bool same(hf__slice a, hf__slice b)
 {
-    hf__list *list = &core->releasing;
+    return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
+}
+
+hf_hold *hf__release_find(const hf_hold *wanting, hf__slice value)
+{
+    hf__list *list = &wanting->core->releasing;
     for (hf__node *node = hf__list_first(list); node != NULL; node = hf__list_next(list, node)) {
         hf_hold *hold = HF__ENTRY(node, hf_hold, releasing);
-        hf__slice own = hf__hold_value(hold);
-        if (own.length == value.length && memcmp(own.bytes, value.bytes, value.length) == 0)
+        hf__slice own = hold->owner_length > 0 ? hf__hold_owner(hold) : hf__hold_value(hold);
+        if (same(own, value) && same(hf__hold_key(hold), hf__hold_key(wanting)))
             return request_of(hold)->refused ? NULL : hold;
     }
     return NULL;

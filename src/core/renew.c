@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual renewal. A hold serves its extend calls one after the other; each sends one renewal, and
- * its answer moves the deadline. Nothing is believed after the deadline has passed. A broken or
- * silent connection is no answer: the request is sent again on the next one until the deadline;
- * an error that the server sends is handed to the caller, for whom the old deadline still stands.
- */
+/* Renewals: for calls that ask for one (hf_extend), and for the watchdog (watch.c). A hold has one
+ * renewal under way at a time, and its answer moves the deadline; it serves the watchdog and the
+ * first call that waits, if it asked for enough; the next call sends its own. Nothing is believed
+ * after the deadline has passed. A broken or silent connection is no answer: the request is sent
+ * again on the next one until the deadline; an error that the server sends is handed to the caller,
+ * for whom the old deadline still stands, while the watchdog tries again.
+ *
+ * With the answer comes what others have left for the holder: a request to give up, or the news
+ * that the hold was broken by force; each names the fence that it is meant for. */
+#include <string.h>
+
+#include "base/memory.h"
 #include "base/mutant.h"
+#include "base/text.h"
 #include "core/state.h"
 
 static hf__request *request_of(hf_hold *hold)
@@ -25,17 +33,12 @@ static void end_first(hf_hold *hold, hf_status status, const char *text)
     hf__call_done(hold->core, call, status, text);
 }
 
-void hf__extend_end_all(hf_hold *hold, hf_status status, const char *text)
+void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text)
 {
-    hf__link_withdraw(request_of(hold));
+    if (hold->watch.renewal != HF__UNDER_WAY)
+        hf__link_withdraw(request_of(hold));
     while (first_call(hold) != NULL)
         end_first(hold, status, text);
-}
-
-static void lose(hf_hold *hold, const char *text)
-{
-    hf__hold_lose(hold);
-    hf__extend_end_all(hold, HF_ELOST, text);
 }
 
 static void serve_next(hf_hold *hold)
@@ -44,71 +47,130 @@ static void serve_next(hf_hold *hold)
         hf__link_submit(request_of(hold));
 }
 
-/* A call ends with its hold. */
-static void set_timer(hf__call *call)
-{
-    hf__core *core = call->hold->core;
-    call->deadline = hf__after(core->now, hf__hold_remaining(call->hold, core->now));
-    hf__timer_set(&core->timers, &call->timer, call->deadline);
-}
+/* ---- Calls ---- */
 
-void hf__extend_start(hf__call *call)
+/* A call needs no timer: it ends with its hold, which the watchdog sees to. */
+void hf__renew_start(hf__call *call)
 {
-    hf_hold *hold = call->hold;
+    hf_hold *hold = call->hold = hf__hold_of(call->hold);
     hf__core *core = hold->core;
-    if (core->closing || hold->state != HF__HOLD_HELD) {
+    if (core->closing || hold->stage != HF__HOLD_HELD) {
         hf__call_done(core, call, HF_ECLOSED, "the client is being closed");
         return;
     }
     hf__list_append(&hold->extends, &call->node);
     if (hf__hold_expired(hold)) {
-        lose(hold, "the lease has ended");
+        hf__hold_expire(hold, "the lease has ended");
         return;
     }
     if (hold->longest_lease.ns < call->lease.ns)
         hold->longest_lease = call->lease;
-    set_timer(call);
     serve_next(hold);
 }
 
-void hf__extend_timer(hf__call *call)
+/* ---- Answers ---- */
+
+/* The fence that a note begins with; false: it does not. */
+static bool fence_of(const hf__reply *note, uint64_t *fence)
 {
-    hf_hold *hold = call->hold;
-    if (hf__hold_expired(hold)) {
-        lose(hold, "the lease ended before the server answered");
-        return;
-    }
-    set_timer(call); /* another call has moved the deadline */
+    size_t digits = strspn(note->text, "0123456789");
+    return hf__parse_decimal(note->text, digits, INT64_MAX, fence);
 }
 
-bool hf__extend_answered(hf_hold *hold, const hf__reply *reply)
+static void gone(hf_hold *hold, const hf__reply *note)
 {
+    uint64_t fence;
+    if (note != NULL && fence_of(note, &fence) && fence >= hold->fence)
+        hf__hold_lose(hold, HF_REASON_BROKEN, hf_reason_text(HF_REASON_BROKEN));
+    else
+        hf__hold_lose(hold, HF_REASON_GONE, "the server no longer knows this hold");
+}
+
+/* "<fence>:<words>" or, if the fence was lost, "=<value of the lock>:<words>". The words, if the
+ * note is meant for this hold; else NULL. */
+static const char *words_for(const hf_hold *hold, const hf__reply *note)
+{
+    hf__slice value = hold->owner_length > 0 ? hf__hold_owner(hold) : hf__hold_value(hold);
+    const char *colon = memchr(note->text, ':', note->length);
+    uint64_t fence;
+    if (fence_of(note, &fence))
+        return fence == hold->fence && colon != NULL ? colon + 1 : NULL;
+    bool ours = note->length >= value.length + 2 && note->text[0] == '=' &&
+                memcmp(note->text + 1, value.bytes, value.length) == 0 &&
+                note->text[1 + value.length] == ':';
+    return ours ? note->text + value.length + 2 : NULL;
+}
+
+/* A holder is told once, with the words that came first. */
+static void revoked(hf_hold *hold, const hf__reply *note)
+{
+    const char *words = words_for(hold, note);
+    if (hold->revoked || words == NULL)
+        return;
+    hold->revoked = true;
+    hold->revoked_text = hf__alloc(HF_REASON_MAX + 1); /* without the words if there is no memory */
+    size_t length = note->length - (size_t)(words - note->text);
+    if (hold->revoked_text != NULL)
+        hf__printable(hold->revoked_text, HF_REASON_MAX + 1, words, length);
+    hf__tell_all(hold);
+}
+
+static void renewed(hf_hold *hold, int64_t remaining_ms)
+{
+    hf__instant sent = request_of(hold)->sent;
+    if (HF__MUTANT(RENEW_LOST) && atomic_load(&hold->state) == HF_LOST) {
+        hf__watch_refused(hold); /* goes on as if nothing had happened */
+        return;
+    }
+    if ((hf__hold_expired(hold) && !HF__MUTANT(REVIVES)) ||
+        !hf__hold_believe(hold, sent, remaining_ms)) {
+        hf__hold_expire(hold, "the lease ended before the server's answer came");
+        return;
+    }
+    hold->core->stats.renewals++;
+    hold->link->refuses_renewals = false;
+    hf__watch_renewed(hold, sent);
+    if (first_call(hold) != NULL && first_call(hold)->lease.ns <= hold->asked.ns)
+        end_first(hold, HF_OK, ""); /* else it came when a shorter one was under way */
+    serve_next(hold);
+}
+
+bool hf__renew_answered(hf_hold *hold, const hf__reply *reply)
+{
+    const hf__reply *note = NULL;
+    if (reply->kind == HF__REPLY_ARRAY) {
+        if (reply->count != 2 || reply->elements[1].kind != HF__REPLY_TEXT)
+            return false;
+        note = &reply->elements[1];
+        reply = &reply->elements[0];
+    }
     if (reply->kind != HF__REPLY_INTEGER)
         return false;
     if (reply->integer <= 0) {
-        lose(hold, "the server no longer knows this hold");
+        gone(hold, note);
         return true;
     }
-    if ((hf__hold_expired(hold) && !HF__MUTANT(REVIVES)) ||
-        !hf__hold_believe(hold, request_of(hold)->sent, hf__sane_ms(reply->integer))) {
-        lose(hold, "the lease ended before the server's answer came");
-        return true;
-    }
-    if (first_call(hold) != NULL)
-        end_first(hold, HF_OK, "");
-    serve_next(hold);
+    renewed(hold, hf__sane_ms(reply->integer));
+    if (note != NULL)
+        revoked(hold, note);
     return true;
 }
 
-void hf__extend_refused(hf_hold *hold, const hf_error *why)
+void hf__renew_refused(hf_hold *hold, const hf_error *why)
 {
+    hold->core->stats.renewal_failures++;
+    if (!hold->link->refuses_renewals)
+        hf__log(hold->core, HF_LOG_WARNING, "a renewal was refused: %s", why->text);
+    hold->link->refuses_renewals = true;
+    if (hold->watch.renewal == HF__UNDER_WAY)
+        hf__watch_refused(hold);
     if (first_call(hold) != NULL)
         end_first(hold, why->status, why->text);
     serve_next(hold);
 }
 
-void hf__extend_unreachable(hf_hold *hold, const hf_error *why)
+void hf__renew_unreachable(hf_hold *hold, const hf_error *why)
 {
     if (!hf__may_pass(why->status))
-        hf__extend_end_all(hold, why->status, why->text);
+        hf__renew_end_calls(hold, why->status, why->text);
 }

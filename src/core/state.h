@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
+#include "base/wheel.h"
 #include "core/core.h"
 #include "lua/scripts.h"
 #include "resp/encode.h"
@@ -24,56 +25,101 @@ typedef enum hf__request_kind {
     HF__REQUEST_ACQUIRE,
     HF__REQUEST_RELEASE,
     HF__REQUEST_RENEW,
-    HF__REQUEST_KINDS
+    HF__REQUEST_KINDS,
+    HF__REQUEST_QUERY = HF__REQUEST_KINDS /* not of a hold */
 } hf__request_kind;
 
 typedef enum hf__request_place { HF__IDLE, HF__WAITING, HF__IN_FLIGHT } hf__request_place;
 
-typedef struct hf__request {
-    hf__request_kind kind;
-    hf__request_place place;
-    hf_hold *hold;
+enum {
+    HF__BATCH_MAX = 100 /* renewals in one script call: it must not keep the server for long */
+};
+
+typedef struct hf__request { /* part of a hold or of a query, which its kind tells */
     hf__node node;
-    hf__instant sent;    /* of the copy in flight: before its first byte could leave */
-    unsigned unanswered; /* copies that went down with their connection */
-    bool refused;        /* release: for a reason that will not pass */
-    bool whole;          /* send the script itself: the server did not know its SHA-1 */
+    hf__instant sent;     /* of the copy in flight: before its first byte could leave */
+    unsigned short group; /* in flight: how many, from this one on, the next reply answers */
+    unsigned char kind;
+    unsigned char place;
+    bool unanswered; /* a copy went down with its connection */
+    bool refused;    /* release: for a reason that will not pass */
+    bool whole;      /* send the script itself: the server did not know its SHA-1 */
 } hf__request;
 
 /* ---- Holds ---- */
 
-typedef enum hf__hold_state {
+typedef enum hf__hold_stage {
     HF__HOLD_TRYING,    /* an acquire call works on it */
-    HF__HOLD_HELD,      /* granted; the application has the handle */
+    HF__HOLD_HELD,      /* granted; the application has a handle */
     HF__HOLD_RELEASING, /* being given back, with or without a call that waits for it */
     HF__HOLD_OVER       /* nothing left to do at the server */
-} hf__hold_state;
+} hf__hold_stage;
+
+typedef struct hf__listener { /* of a handle: whom to tell, and what they know */
+    hf_event_function *function;
+    void *arg;
+    int descriptor;
+    unsigned char told_state;
+    unsigned char told_reason;
+    bool told_revoked;
+    bool marked;   /* its descriptor, for what is queued */
+    hf__node node; /* in core->untold, while there may be news */
+} hf__listener;
+
+/* Where the next renewal of a hold is: nowhere, in link->renewals, in link->overdue, or sent. */
+typedef enum hf__renewal { HF__RENEWAL_NONE, HF__PLANNED, HF__OVERDUE, HF__UNDER_WAY } hf__renewal;
+
+typedef struct hf__watch { /* what the watchdog knows about a hold */
+    hf__spoke plan;        /* planned: when it is to leave; overdue: its node */
+    hf__span interval;     /* 0: no renewal by itself */
+    hf__span timeout;
+    hf__span warn;
+    hf__span max_hold; /* 0: no limit */
+    hf__instant due;   /* when the renewal that is to come or under way should have been sent */
+    hf__renewal renewal;
+} hf__watch;
 
 struct hf_hold {
     void *client; /* of the api room */
     hf__core *core;
     hf__link *link;
-    hf__node node;      /* in core->holds, at last in core->dead */
-    hf__node releasing; /* in core->releasing, while in that state */
-    hf__hold_state state;
-    bool handed_out;   /* the application has the handle: the memory must stay */
-    bool lost;         /* for good: the deadline passed, or the server said so */
-    bool granted_late; /* too late to be believed, but the server may have it */
-    bool dead;         /* settled; freed at the end of the step */
-    bool copy_lost;    /* an acquire went unanswered on a broken link and may still arrive */
+    hf_hold *outer;     /* a re-entrant handle: the hold it belongs to; nothing below but `listener`
+                           and its first node is used then */
+    hf__node node;      /* in core->holds, at last in core->dead; a handle in outer->inners */
+    hf__node releasing; /* in core->releasing, while in that stage */
+    hf__node bucket;    /* in core->table, while held by a thread that may re-enter */
+    hf__list inners;    /* re-entrant handles */
+    hf__listener listener;
+    unsigned char stage;
+    unsigned char reason; /* of the state: hf_reason */
+    bool granted_late;    /* too late to be believed, but the server may have it */
+    bool dead;            /* settled; freed at the end of the step */
+    bool copy_lost;       /* an acquire went unanswered on a broken link and may still arrive */
+    bool revoked;         /* somebody has asked for it */
+    bool counted;         /* among those that are held, in the statistics */
+    bool reenters;
+    unsigned users;              /* handles in the application's hands: the memory must stay */
+    _Atomic int state;           /* hf_state */
     _Atomic int64_t deadline_ns; /* valid before it; 0: not valid. Read by other threads */
-    uint64_t run;                /* the server process that granted it */
-    hf__span lease;              /* as acquired */
-    hf__span longest_lease;      /* ever asked for: the server may keep it that long */
-    hf__instant give_up;         /* releasing: the lease is over then, whatever we do */
-    hf__timer timer;             /* releasing: next try, or give_up */
-    hf__call *call;              /* that acquires or releases; NULL: none waits */
-    hf__list extends;            /* calls, the first one is being served */
+    uint64_t fence;
+    uint64_t thread;
+    uint64_t run;           /* the server process that granted it */
+    hf__instant granted;    /* when the application got it */
+    hf__span lease;         /* as acquired */
+    hf__span longest_lease; /* ever asked for: the server may keep it that long */
+    hf__span asked;         /* for, by the last copy of a renewal */
+    hf__instant give_up;    /* releasing: the lease is over then, whatever we do */
+    hf__timer timer;        /* held: look at its state; releasing: next try, or give_up */
+    hf__watch watch;
+    hf__call *call;   /* that acquires or releases; NULL: none waits */
+    hf__list extends; /* calls, the first one is being served */
+    char *revoked_text;
     hf__request requests[HF__REQUEST_KINDS];
-    unsigned slot;
-    size_t key_length;
-    size_t value_length;
-    char text[]; /* key, then value */
+    unsigned short slot;
+    unsigned short key_length;
+    unsigned short value_length;
+    unsigned short owner_length;
+    char text[]; /* key, value, owner */
 };
 
 /* ---- Links ---- */
@@ -99,6 +145,12 @@ struct hf__link {
     hf__list waiting;
     hf__list in_flight;
     hf__timer timer;
+    hf__timer renew_timer;                    /* to look at the renewals */
+    hf__wheel renewals;                       /* those that are planned */
+    hf__list overdue;                         /* those whose time has come, until they are sent */
+    hf__instant next_batch;                   /* not before */
+    unsigned under_way;                       /* holds whose renewal was sent by the watchdog */
+    bool refuses_renewals;                    /* the last one was; it has been logged */
     unsigned failures;                        /* in a row */
     hf__instant last_failure;                 /* of an attempt to connect */
     hf_error trouble;                         /* why the last connection or attempt failed */
@@ -109,9 +161,25 @@ struct hf__link {
     uint64_t run;    /* counts the changes of run_id */
 };
 
+/* ---- Queries ---- */
+
+struct hf__query {
+    hf__query_kind kind;
+    hf__core *core;
+    hf__link *link;
+    hf__node node;  /* in core->queries */
+    hf__call *call; /* NULL: it has ended; the query stays until its request is idle */
+    hf__request request;
+    uint64_t number;
+    unsigned short slot;
+    unsigned short key_length;
+    size_t text_length;
+    char bytes[]; /* key, text */
+};
+
 /* ---- Core ---- */
 
-enum { HF__LOG_LINES = 8, HF__LOG_TEXT = 300 };
+enum { HF__LOG_LINES = 8, HF__LOG_TEXT = 300, HF__BUCKETS = 1024 };
 
 typedef struct hf__log_line {
     hf_log_level level;
@@ -124,18 +192,23 @@ struct hf__core {
     uint64_t random;
     hf__timers timers;
     hf__list holds;
-    hf__list dead;        /* holds to be freed at the end of the step */
-    hf__list done;        /* calls */
+    hf__list dead; /* holds to be freed at the end of the step */
+    hf__list done; /* calls */
+    hf__list queries;
     bool closing;         /* for good */
     hf__call *close_call; /* until it is done */
-    hf__list releasing;   /* holds in that state, by their second node */
+    hf__list releasing;   /* holds in that stage, by their second node */
+    hf__list untold;      /* listeners for whom there may be news */
+    hf_hold *telling;     /* the handle whose callback is running; NULL: none */
+    hf_stats stats;
     hf__log_line log[HF__LOG_LINES];
     size_t log_first;
     size_t log_count;
     hf__link links[HF_LINKS_MAX];
+    hf__list table[HF__BUCKETS]; /* holds that a thread may re-enter, by slot */
 };
 
-enum { HF__TIMER_LINK, HF__TIMER_CALL, HF__TIMER_HOLD };
+enum { HF__TIMER_LINK, HF__TIMER_CALL, HF__TIMER_HOLD, HF__TIMER_RENEWALS };
 
 static inline hf__slice hf__hold_key(const hf_hold *hold)
 {
@@ -145,6 +218,27 @@ static inline hf__slice hf__hold_key(const hf_hold *hold)
 static inline hf__slice hf__hold_value(const hf_hold *hold)
 {
     return (hf__slice){hold->text + hold->key_length, hold->value_length};
+}
+
+static inline hf__slice hf__hold_owner(const hf_hold *hold)
+{
+    return (hf__slice){hold->text + hold->key_length + hold->value_length, hold->owner_length};
+}
+
+/* The hold that a handle belongs to: itself, unless it is a re-entrant one. */
+static inline hf_hold *hf__hold_of(const hf_hold *handle)
+{
+    return handle->outer != NULL ? handle->outer : (hf_hold *)handle;
+}
+
+static inline hf_hold *hf__request_hold(const hf__request *request)
+{
+    return HF__ENTRY(request - request->kind, hf_hold, requests);
+}
+
+static inline hf__query *hf__request_query(const hf__request *request)
+{
+    return HF__ENTRY(request, hf__query, request);
 }
 
 /* ---- What the files of this room offer each other ---- */
@@ -158,7 +252,9 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
 void hf__link_init(hf__core *core, int index);
 void hf__link_free(hf__link *link);
 bool hf__link_full(const hf__link *link);
-void hf__link_submit(hf__request *request);   /* idle -> waiting or in flight */
+void hf__link_enqueue(hf__request *request);  /* idle -> waiting */
+void hf__link_pump(hf__link *link);           /* sends what waits, or sees that it can be sent */
+void hf__link_submit(hf__request *request);   /* both */
 void hf__link_withdraw(hf__request *request); /* waiting -> idle; otherwise nothing */
 void hf__link_ready(hf__link *link);
 void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
@@ -173,8 +269,12 @@ bool hf__greeting_send(hf__link *link); /* false: out of memory */
 void hf__greeting_reply(hf__link *link, const hf__reply *reply);
 
 /* request.c */
+hf__link *hf__request_link(const hf__request *request);
 bool hf__request_wanted(const hf__request *request);
-bool hf__request_encode(const hf__request *request, hf__buffer *out);
+void hf__request_settle(hf__request *request); /* if nobody needs its hold, frees that */
+/* Encodes the first of those that wait, and with a renewal the renewals that follow it. Returns how
+ * many; 0: out of memory. */
+unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out);
 bool hf__request_answer(hf__request *request, const hf__reply *reply); /* false: malformed */
 void hf__request_unreachable(hf__request *request, const hf_error *why);
 
@@ -182,13 +282,40 @@ void hf__request_unreachable(hf__request *request, const hf_error *why);
 void hf__hold_over(hf_hold *hold);   /* nothing is left to do at the server */
 void hf__hold_settle(hf_hold *hold); /* if nobody needs it any more, frees it after this step */
 void hf__hold_bury(hf__core *core);
-void hf__hold_lose(hf_hold *hold);
+void hf__hold_detach(hf_hold *hold);                                   /* its core is going away */
+void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text); /* tells everybody */
+void hf__hold_expire(hf_hold *hold, const char *text); /* the same: its deadline has passed */
 bool hf__hold_expired(hf_hold *hold);
 /* Takes the server's word, given to a copy sent then: false if the hold has been found expired
  * before, by any thread, which is final. */
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
 
-/* acquire.c, release.c, extend.c: one file for each kind of request.
+/* reentry.c: several handles on one hold */
+bool hf__reentry_try(hf_hold *fresh); /* makes it a handle on what its thread holds already */
+void hf__reentry_allow(hf_hold *hold);
+void hf__reentry_forbid(hf_hold *hold);
+/* The application gives back a handle. Returns the hold to be released now; NULL: others stay. */
+hf_hold *hf__reentry_leave(hf_hold *handle);
+
+/* tell.c */
+void hf__tell_all(hf_hold *hold);
+void hf__tell_silence(hf_hold *handle);
+bool hf__tell_needs(const hf__core *core, const hf_hold *hold); /* a hold, or a handle on one */
+
+/* stats.c */
+void hf__histogram_add(hf_histogram *histogram, hf__span span);
+void hf__stats_granted(hf_hold *hold, const hf__call *call);
+void hf__stats_ended(hf_hold *hold); /* released, or lost; once */
+void hf__stats_released(hf_hold *hold, bool released, hf_reason otherwise); /* the server's word */
+
+/* watch.c: the watchdog */
+void hf__watch_renewed(hf_hold *hold, hf__instant sent); /* or granted */
+void hf__watch_refused(hf_hold *hold);                   /* try again soon */
+void hf__watch_end(hf_hold *hold);
+void hf__watch_look(hf_hold *hold);      /* what its state is now */
+void hf__watch_renewals(hf__link *link); /* the time of some has come */
+
+/* acquire.c, release.c, renew.c: one file for each kind of request.
  * answered: the server's word, false if malformed. refused: it answered with an error.
  * unreachable: an attempt to connect failed while the request waited; it goes on waiting unless
  * withdrawn. `why->status` of a refusal or failure that cannot pass is final for the call. */
@@ -199,10 +326,11 @@ bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply);
 void hf__acquire_refused(hf_hold *hold, const hf_error *why);
 void hf__acquire_unreachable(hf_hold *hold, const hf_error *why);
 
-hf_status hf__release_start(hf_hold *hold, hf__call *call); /* call may be NULL */
+hf_status hf__release_start(hf_hold *handle, hf__call *call); /* call may be NULL */
 void hf__release_in_background(hf_hold *hold);
-/* The hold with this value that is being released, and will be; NULL: there is none. */
-hf_hold *hf__release_find(hf__core *core, hf__slice value);
+/* The hold of the same lock that is being released, and will be, and has this value at the server;
+ * NULL: none. */
+hf_hold *hf__release_find(const hf_hold *wanting, hf__slice value);
 void hf__release_hurry(hf_hold *hold); /* if it pauses between two tries, ends the pause */
 void hf__release_timer(hf_hold *hold);
 void hf__release_call_timer(hf__call *call);
@@ -210,12 +338,21 @@ bool hf__release_answered(hf_hold *hold, const hf__reply *reply);
 void hf__release_refused(hf_hold *hold, const hf_error *why);
 void hf__release_unreachable(hf_hold *hold, const hf_error *why);
 
-void hf__extend_start(hf__call *call);
-void hf__extend_end_all(hf_hold *hold, hf_status status, const char *text);
-void hf__extend_timer(hf__call *call);
-bool hf__extend_answered(hf_hold *hold, const hf__reply *reply);
-void hf__extend_refused(hf_hold *hold, const hf_error *why);
-void hf__extend_unreachable(hf_hold *hold, const hf_error *why);
+void hf__renew_start(hf__call *call);
+void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text);
+bool hf__renew_answered(hf_hold *hold, const hf__reply *reply);
+void hf__renew_refused(hf_hold *hold, const hf_error *why);
+void hf__renew_unreachable(hf_hold *hold, const hf_error *why);
+
+/* query.c */
+void hf__query_start(hf__core *core, hf__call *call);
+void hf__query_end(hf__query *query, hf_status status, const char *text);
+void hf__query_timer(hf__call *call);
+bool hf__query_encode(const hf__query *query, hf__buffer *out);
+bool hf__query_answered(hf__query *query, const hf__reply *reply);
+void hf__query_refused(hf__query *query, const hf_error *why);
+void hf__query_unreachable(hf__query *query, const hf_error *why);
+void hf__query_bury(hf__core *core); /* those that nobody needs any more */
 
 /* verdict.c */
 typedef enum hf__verdict {

@@ -1,28 +1,55 @@
--- release: ends a hold, also one that was perhaps never granted. Deletes the lock only if it is
--- held with this hold's value.
+-- release: ends a hold, also one that was perhaps never granted. Frees the lock only if it is held
+-- with this hold's value, or, with an owner, if this was the owner's last live hold.
 --
--- KEYS 1 the lock
--- ARGV 1 value of this hold
--- and, if a copy of its acquire may still be on the way:
--- KEYS 2 the lock's queue
--- ARGV 2 ms for which such a copy must be turned away. A tombstone '!value' with the score
---      -(expiry in server ms) does that.
--- -> 1 released, 0 it was not ours
+-- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes; with an owner 5 its holders
+-- ARGV 1 value of this hold, 2 ms for which a copy of its acquire that is still on the way must be
+--      turned away (0: there is none), 3 owner, if any
+-- -> 1 released, 0 it was not ours, -fence it was not ours, and the hold with that fence was broken
 --
+-- A tombstone '!value' in the queue, with the score -(expiry in server ms), turns late copies away.
 -- A server at its memory limit refuses writes that may grow, except after one that may not (DEL,
--- ZREMRANGEBYSCORE): so these come first, and a release succeeds there too.
+-- ZREM, ZREMRANGEBYSCORE): so these come first, and a release succeeds there too.
+local call = redis.call
+local value, late, owner = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local released = 0
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-    released = redis.call('DEL', KEYS[1])
+local now
+if owner or late > 0 then
+    local time = call('TIME')
+    now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-if ARGV[2] then
-    local time = redis.call('TIME')
-    local now = time[1] * 1000 + math.floor(time[2] / 1000)
-    local expiry = now + tonumber(ARGV[2])
-    redis.call('ZREMRANGEBYSCORE', KEYS[2], string.format('(%.0f', -now), '(0')
-    redis.call('ZADD', KEYS[2], string.format('%.0f', -expiry), '!' .. ARGV[1])
-    if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then
-        redis.call('PEXPIRE', KEYS[2], ARGV[2])
+
+if owner then
+    local own = call('ZSCORE', KEYS[5], value)
+    if own then
+        call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now)
+        call('ZREM', KEYS[5], value)
+        if tonumber(own) > now and call('GET', KEYS[1]) == owner then
+            released = 1
+            local latest = call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
+            if latest then
+                call('PEXPIREAT', KEYS[1], latest)
+                call('PEXPIREAT', KEYS[5], latest)
+            else
+                call('DEL', KEYS[1])
+            end
+        end
     end
+elseif call('GET', KEYS[1]) == value then
+    released = call('DEL', KEYS[1])
+end
+
+if late > 0 then
+    call('ZREMRANGEBYSCORE', KEYS[2], string.format('(%.0f', -now), '(0')
+    call('ZADD', KEYS[2], -(now + late), '!' .. value)
+    if call('PTTL', KEYS[2]) < late then
+        call('PEXPIRE', KEYS[2], late)
+    end
+    local kept = call('GET', KEYS[3])
+    if tonumber(kept) then
+        call('SET', KEYS[3], kept .. '+', 'KEEPTTL')
+    end
+end
+if released == 0 then
+    return -tonumber(call('HGET', KEYS[4], '#broken') or 0)
 end
 return released

@@ -1,15 +1,72 @@
--- renew: makes a hold last at least the given time from now on. Never shortens it: a late copy of
--- a shorter renewal must not take back what a longer one gave.
+-- renew: makes holds last at least the given time from now on. Never shortens one: a late copy of a
+-- shorter renewal must not take back what a longer one gave. Keeps their fences alive.
 --
--- KEYS 1 the lock
--- ARGV 1 value of this hold, 2 lease in ms
--- -> remaining ms, or 0 if it is not ours any more
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-    return 0
+-- KEYS for each hold: the lock, its fence, its notes; with an owner also its holders
+-- ARGV for each hold: its value, lease in ms, ms for which the fence is kept, owner or ''
+-- -> for each hold: remaining ms              renewed
+--                   {remaining ms, request}   renewed, and its holder is asked to give it up
+--                   0                         it is not ours any more
+--                   {0, fence}                and the hold with that fence was broken
+--                   an error                  of this one alone, such as a key of another type
+local call = redis.call
+local answers = {}
+local at = 1
+local now
+
+local function raise(key, lease)
+    local remaining = call('PTTL', key)
+    if remaining < lease then
+        call('PEXPIRE', key, lease)
+        return lease
+    end
+    return remaining
 end
-local remaining = redis.call('PTTL', KEYS[1])
-if remaining < tonumber(ARGV[2]) then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    return tonumber(ARGV[2])
+
+-- The hold's own time, or 0.
+local function renew_shared(lock, holders, value, lease, owner)
+    if not now then
+        local time = call('TIME')
+        now = time[1] * 1000 + math.floor(time[2] / 1000)
+    end
+    local own = tonumber(call('ZSCORE', holders, value) or 0)
+    if own <= now or call('GET', lock) ~= owner then
+        return 0
+    end
+    if own < now + lease then
+        own = now + lease
+        -- First a write that cannot grow: after it, a server at its memory limit allows the next.
+        call('ZREMRANGEBYSCORE', holders, '-inf', now)
+        call('ZADD', holders, own, value)
+        local latest = call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2]
+        call('PEXPIREAT', lock, latest)
+        call('PEXPIREAT', holders, latest)
+    end
+    return own - now
 end
-return remaining
+
+local function renew(lock, fence, notes, holders, value, lease, keep, owner)
+    local remaining = 0
+    if holders then
+        remaining = renew_shared(lock, holders, value, lease, owner)
+    elseif call('GET', lock) == value then
+        remaining = raise(lock, lease)
+    end
+    if remaining > 0 and call('PTTL', fence) < keep / 2 then
+        call('PEXPIRE', fence, keep)
+    end
+    local note = call('HGET', notes, remaining > 0 and '#revoked' or '#broken')
+    return note and {remaining, note} or remaining
+end
+
+for i = 1, #ARGV, 4 do
+    local owner = ARGV[i + 3]
+    local holders = owner ~= '' and KEYS[at + 3] or nil
+    local fine, answer = pcall(renew, KEYS[at], KEYS[at + 1], KEYS[at + 2], holders, ARGV[i],
+                               tonumber(ARGV[i + 1]), ARGV[i + 2], owner)
+    if not fine and type(answer) ~= 'table' then
+        answer = {err = answer}
+    end
+    answers[#answers + 1] = answer
+    at = at + (holders and 4 or 3)
+end
+return answers

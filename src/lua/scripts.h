@@ -10,6 +10,9 @@ typedef enum hf__script_id {
     HF__SCRIPT_ACQUIRE,
     HF__SCRIPT_RELEASE,
     HF__SCRIPT_RENEW,
+    HF__SCRIPT_REVOKE,
+    HF__SCRIPT_BREAK,
+    HF__SCRIPT_INSPECT,
     HF__SCRIPT_COUNT
 } hf__script_id;
 

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Looking at locks from outside, and acting on those that others hold. Each call is one query or a
+ * few, one after the other. */
+#include <string.h>
+
+#include "api/client.h"
+#include "base/glob.h"
+#include "base/memory.h"
+#include "core/fail.h"
+
+/* Side keys of fences: "hf:f:{<number>}<key>". Every lock that we ever took has had one. */
+#define FENCE_KEYS "hf:f:{*}"
+
+enum { PATTERN_MAX = 1024 };
+
+static const hf__slice nothing = {NULL, 0};
+
+static hf_status check(hf_client *client, hf_error *error)
+{
+    if (client == NULL)
+        return hf__fail(error, HF_EINVAL, "client is NULL");
+    return hf__client_check(client, error);
+}
+
+/* Takes the query in any case. */
+static hf_status run(hf_client *client, hf__query *query, hf__answer *answer, hf_error *error)
+{
+    hf__call call = {.kind = HF__CALL_QUERY, .query = query, .answer = answer};
+    if (query == NULL)
+        return hf__fail(error, HF_ENOMEM, "out of memory");
+    hf_status status = hf__driver_call(client->driver, &call);
+    if (!call.done)
+        hf__query_drop(query); /* never started */
+    return hf__call_outcome(error, status, &call);
+}
+
+static hf_status ask(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice text,
+                     uint64_t number, hf__answer *answer, hf_error *error)
+{
+    hf__slice prefix = {client->prefix, client->prefix_length};
+    return run(client, hf__query_new(kind, prefix, name, text, number), answer, error);
+}
+
+/* ---- Inspect ---- */
+
+static hf_status inspect(hf_client *client, hf__slice name, hf__answer *answer, hf_error *error)
+{
+    hf_status status = ask(client, HF__QUERY_INSPECT, name, nothing, 0, answer, error);
+    if (status == HF_OK) {
+        memcpy(answer->inspection->name, name.bytes, name.length);
+        answer->inspection->name_length = name.length;
+    }
+    return status;
+}
+
+hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
+                     hf_inspection *inspection, hf_error *error)
+{
+    hf__answer answer = {.inspection = inspection};
+    hf_status status = check(client, error);
+    if (status == HF_OK && inspection == NULL)
+        status = hf__fail(error, HF_EINVAL, "inspection is NULL");
+    if (status == HF_OK)
+        status = hf__name_check(client, name, &name_length, error);
+    if (status != HF_OK)
+        return status;
+    status = inspect(client, (hf__slice){name, name_length}, &answer, error);
+    hf__buffer_free(&answer.value);
+    return status;
+}
+
+/* ---- List ---- */
+
+/* The prefix stands for itself: what a pattern would take for a wildcard is escaped. */
+static bool make_pattern(hf__buffer *place, const hf_client *client, const char *pattern)
+{
+    size_t length = strlen(pattern);
+    if (!hf__buffer_reserve(place, sizeof(FENCE_KEYS) + 2 * client->prefix_length + length))
+        return false;
+    hf__buffer_append(place, FENCE_KEYS, sizeof(FENCE_KEYS) - 1);
+    for (size_t i = 0; i < client->prefix_length; i++) {
+        if (strchr("*?[]\\^", client->prefix[i]) != NULL)
+            hf__buffer_append(place, "\\", 1);
+        hf__buffer_append(place, &client->prefix[i], 1);
+    }
+    hf__buffer_append(place, pattern, length);
+    return true;
+}
+
+/* The lock's name in its fence's key; false: it is not one of ours. */
+static bool name_in(const hf_client *client, hf__slice key, hf__slice *name)
+{
+    const char *end = memchr(key.bytes, '}', key.length);
+    if (end == NULL)
+        return false;
+    size_t before = (size_t)(end + 1 - key.bytes) + client->prefix_length;
+    if (before >= key.length || memcmp(end + 1, client->prefix, client->prefix_length) != 0)
+        return false;
+    *name = (hf__slice){key.bytes + before, key.length - before};
+    return name->length <= HF_NAME_MAX - client->prefix_length;
+}
+
+typedef struct listing {
+    hf_client *client;
+    hf__slice pattern; /* of names */
+    hf_list_function *see;
+    void *arg;
+    hf_inspection *inspection;
+    bool stopped;
+} listing;
+
+static hf_status see_lock(listing *list, hf__slice name, hf_error *error)
+{
+    hf__answer answer = {.inspection = list->inspection};
+    hf_status status = inspect(list->client, name, &answer, error);
+    hf__buffer_free(&answer.value);
+    if (status == HF_ESERVER)
+        return hf__ok(error); /* no lock any more: something else is stored at its name */
+    if (status == HF_OK && list->inspection->held)
+        list->stopped = !list->see(list->arg, list->inspection);
+    return status;
+}
+
+static hf_status see_page(listing *list, const hf__buffer *keys, hf_error *error)
+{
+    const char *at = hf__buffer_front(keys);
+    const char *end = at + hf__buffer_length(keys);
+    hf_status status = HF_OK;
+    while (status == HF_OK && !list->stopped && at != end) {
+        uint32_t length;
+        hf__slice name;
+        memcpy(&length, at, sizeof(length));
+        hf__slice key = {at + sizeof(length), length};
+        at = key.bytes + length;
+        /* The server's match is not exact: its star in the braces also takes a '}' of the name. */
+        if (name_in(list->client, key, &name) &&
+            hf__glob_matches(list->pattern.bytes, list->pattern.length, name.bytes, name.length))
+            status = see_lock(list, name, error);
+    }
+    return status;
+}
+
+static hf_status see_all(listing *list, hf__slice pattern, hf_error *error)
+{
+    hf__answer answer = {.number = 0};
+    hf_status status;
+    do {
+        hf__query *query = hf__query_new(HF__QUERY_SCAN, nothing, nothing, pattern, answer.number);
+        status = run(list->client, query, &answer, error);
+        if (status == HF_OK && hf__buffer_length(&answer.keys) > 0)
+            status = see_page(list, &answer.keys, error);
+    } while (status == HF_OK && !list->stopped && answer.number != 0);
+    hf__buffer_free(&answer.keys);
+    return status;
+}
+
+hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see, void *arg,
+                  hf_error *error)
+{
+    hf__buffer full = {0};
+    hf_status status = check(client, error);
+    if (status == HF_OK && see == NULL)
+        status = hf__fail(error, HF_EINVAL, "see is NULL");
+    if (status == HF_OK && pattern != NULL && strnlen(pattern, PATTERN_MAX + 1) > PATTERN_MAX)
+        status = hf__fail(error, HF_EINVAL, "pattern has more than %d bytes", PATTERN_MAX);
+    if (status != HF_OK)
+        return status;
+    pattern = pattern != NULL ? pattern : "*";
+    listing list = {.client = client, .pattern = hf__slice_text(pattern), .see = see, .arg = arg};
+    list.inspection = hf__alloc(sizeof(*list.inspection));
+    if (list.inspection == NULL || !make_pattern(&full, client, pattern))
+        status = hf__fail(error, HF_ENOMEM, "out of memory");
+    else
+        status =
+            see_all(&list, (hf__slice){hf__buffer_front(&full), hf__buffer_length(&full)}, error);
+    hf__buffer_free(&full);
+    hf__free(list.inspection);
+    return status;
+}
+
+/* ---- Revoke and break ---- */
+
+static hf_status not_held(hf_error *error)
+{
+    return hf__fail(error, HF_ENOTHELD, "%s", hf_status_text(HF_ENOTHELD));
+}
+
+/* For the hold that is there now, and no other: so a copy of the order that comes late does
+ * nothing.
+ */
+static hf_status order_seen(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice words,
+                            hf__answer *answer, hf_error *error)
+{
+    if (!answer->inspection->held)
+        return not_held(error);
+    if (kind == HF__QUERY_BREAK)
+        words = (hf__slice){hf__buffer_front(&answer->value), hf__buffer_length(&answer->value)};
+    hf_status status = ask(client, kind, name, words, answer->inspection->fence, answer, error);
+    return status == HF_OK && answer->number == 0 ? not_held(error) : status;
+}
+
+static hf_status order(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice words,
+                       uint64_t *result, hf_error *error)
+{
+    hf__answer answer = {0};
+    hf_status status = check(client, error);
+    if (status == HF_OK)
+        status = hf__name_check(client, name.bytes, &name.length, error);
+    if (status != HF_OK)
+        return status;
+    answer.inspection = hf__alloc(sizeof(*answer.inspection));
+    if (answer.inspection == NULL)
+        return hf__fail(error, HF_ENOMEM, "out of memory");
+    status = inspect(client, name, &answer, error);
+    if (status == HF_OK)
+        status = order_seen(client, kind, name, words, &answer, error);
+    if (status == HF_OK && result != NULL)
+        *result = answer.number;
+    hf__buffer_free(&answer.value);
+    hf__free(answer.inspection);
+    return status;
+}
+
+hf_status hf_revoke(hf_client *client, const char *name, size_t name_length, const char *why,
+                    hf_error *error)
+{
+    hf__slice words = hf__slice_text(why != NULL ? why : "");
+    if (words.length > HF_REASON_MAX)
+        return hf__fail(error, HF_EINVAL, "why has more than %d bytes", HF_REASON_MAX);
+    return order(client, HF__QUERY_REVOKE, (hf__slice){name, name_length}, words, NULL, error);
+}
+
+hf_status hf_break(hf_client *client, const char *name, size_t name_length, uint64_t *fence,
+                   hf_error *error)
+{
+    return order(client, HF__QUERY_BREAK, (hf__slice){name, name_length}, nothing, fence, error);
+}

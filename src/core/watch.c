@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* The watchdog: renews holds before their lease ends, and notices when one is in danger or lost.
+ *
+ * Renewals are planned per link and leave in batches: when the first one is due, those that would
+ * be due soon go along, up to HF__BATCH_MAX in one script call. So holds that were acquired one
+ * after the other fall into step, and ten thousand of them cost about thirty calls a second. Calls
+ * are paced, and only a few are under way at a time, so that neither the server nor those who share
+ * it feel a burst; and links do not wait for each other.
+ *
+ * A hold is in jeopardy when a renewal is late (it was due `timeout` ago and has not been
+ * answered), when the deadline is nearer than the application wished, and when renewals have
+ * stopped because it was held for too long. It is lost when the deadline has passed, whatever the
+ * server does. A timer looks at the state when something may be wrong; while the next renewal is
+ * still to come and nothing can happen before it, none is needed, which saves most of the work. */
+#include "base/mutant.h"
+#include "core/state.h"
+
+enum {
+    PACE_MS = 4,       /* between two calls of a link */
+    UNDER_WAY_MAX = 4, /* calls of a link */
+    AHEAD_DIVISOR = 8, /* of the interval: how much earlier a renewal may leave with others */
+    RETRY_DIVISOR = 4, /* of the interval: pause after a refusal */
+    RETRY_MIN_MS = 20,
+    RETRY_MAX_MS = 1000
+};
+
+/* ---- Planning ---- */
+
+static bool has_room(const hf__link *link)
+{
+    return link->under_way < UNDER_WAY_MAX * HF__BATCH_MAX;
+}
+
+/* The timer of a link is left alone if it fires early enough; it looks for itself. */
+static void arm(hf__link *link, hf__instant due)
+{
+    due = hf__later(due, link->next_batch);
+    if (!hf__is_never(due) && (!link->renew_timer.set || hf__before(due, link->renew_timer.due)))
+        hf__timer_set(&link->core->timers, &link->renew_timer, due);
+}
+
+static void plan(hf_hold *hold, hf__instant when)
+{
+    hold->watch.renewal = HF__PLANNED;
+    hf__wheel_set(&hold->link->renewals, &hold->watch.plan, when);
+    arm(hold->link, when);
+}
+
+static void unplan(hf_hold *hold)
+{
+    hf__link *link = hold->link;
+    switch (hold->watch.renewal) {
+    case HF__RENEWAL_NONE:
+        break;
+    case HF__PLANNED:
+        hf__wheel_clear(&link->renewals, &hold->watch.plan);
+        break;
+    case HF__OVERDUE:
+        hf__list_remove(&link->overdue, &hold->watch.plan.node);
+        break;
+    case HF__UNDER_WAY:
+        link->under_way--;
+        if (link->overdue.count > 0)
+            arm(link, link->core->now); /* there is room again */
+        break;
+    }
+    hold->watch.renewal = HF__RENEWAL_NONE;
+}
+
+/* Moves one that is due by then to those that are overdue; NULL: there is none. */
+static hf_hold *take_due(hf__link *link, hf__instant by)
+{
+    hf__spoke *spoke = hf__wheel_take(&link->renewals, by);
+    if (spoke == NULL)
+        return NULL;
+    hf_hold *hold = HF__ENTRY(spoke, hf_hold, watch.plan);
+    hold->watch.renewal = HF__OVERDUE;
+    hf__list_append(&link->overdue, &spoke->node);
+    hf__watch_look(hold);
+    return hold;
+}
+
+static void send_first(hf__link *link)
+{
+    hf__node *node = hf__list_first(&link->overdue);
+    hf_hold *hold = HF__ENTRY(node, hf_hold, watch.plan.node);
+    hf__list_remove(&link->overdue, node);
+    hold->watch.renewal = HF__UNDER_WAY;
+    link->under_way++;
+    hf__link_enqueue(&hold->requests[HF__REQUEST_RENEW]); /* or a call's is under way already */
+}
+
+static void send_batch(hf__link *link)
+{
+    hf__instant now = link->core->now;
+    const hf_hold *first = HF__ENTRY(hf__list_first(&link->overdue), hf_hold, watch.plan.node);
+    hf__instant soon = hf__after(now, (hf__span){first->watch.interval.ns / AHEAD_DIVISOR});
+    while (link->overdue.count < HF__BATCH_MAX && take_due(link, soon) != NULL)
+        continue;
+    for (int i = 0; i < HF__BATCH_MAX && link->overdue.count > 0; i++)
+        send_first(link);
+    link->next_batch = hf__after(now, hf__span_ms(PACE_MS));
+    hf__link_pump(link);
+}
+
+void hf__watch_renewals(hf__link *link)
+{
+    hf__instant now = link->core->now;
+    while (take_due(link, now) != NULL)
+        continue;
+    if (link->overdue.count > 0 && has_room(link) && !hf__before(now, link->next_batch))
+        send_batch(link);
+    if (link->overdue.count > 0 && has_room(link))
+        arm(link, now);
+    arm(link, hf__wheel_next(&link->renewals));
+}
+
+/* ---- State ---- */
+
+static void set_state(hf_hold *hold, hf_state state, hf_reason reason)
+{
+    int before = atomic_load(&hold->state);
+    if (HF__MUTANT(NO_JEOPARDY) && state == HF_JEOPARDY)
+        return;
+    if (before == (int)state && hold->reason == reason)
+        return;
+    hold->core->stats.jeopardies += before == HF_SAFE && state == HF_JEOPARDY;
+    atomic_store(&hold->state, state);
+    hold->reason = (unsigned char)reason;
+    hf__tell_all(hold);
+}
+
+static hf__instant deadline_of(hf_hold *hold)
+{
+    return hf__after(hold->core->now, hf__hold_remaining(hold, hold->core->now));
+}
+
+static hf__instant late_at(const hf_hold *hold)
+{
+    return hold->watch.interval.ns > 0 ? hf__after(hold->watch.due, hold->watch.timeout)
+                                       : HF__NEVER;
+}
+
+static hf__instant too_long_at(const hf_hold *hold)
+{
+    bool limited = hold->watch.max_hold.ns > 0 && !HF__MUTANT(IGNORE_MAX_HOLD);
+    return limited ? hf__after(hold->granted, hold->watch.max_hold) : HF__NEVER;
+}
+
+static void stop_renewals(hf_hold *hold)
+{
+    unplan(hold);
+    if (hold->extends.count == 0)
+        hf__link_withdraw(&hold->requests[HF__REQUEST_RENEW]);
+}
+
+/* What its state is now, and when to look again. */
+void hf__watch_look(hf_hold *hold)
+{
+    if (hf__hold_expired(hold)) {
+        hf__hold_expire(hold, "the lease has ended");
+        return;
+    }
+    hf__instant now = hold->core->now;
+    hf__instant ends = deadline_of(hold);
+    hf__instant warns = {ends.ns - hold->watch.warn.ns};
+    hf__instant next = hf__before(now, warns) ? warns : ends;
+    if (!hf__before(now, too_long_at(hold))) {
+        stop_renewals(hold);
+        set_state(hold, HF_JEOPARDY, HF_REASON_MAX_HOLD);
+        next = ends;
+    } else if (!hf__before(now, late_at(hold))) {
+        set_state(hold, HF_JEOPARDY, HF_REASON_LATE);
+        next = hf__earlier(ends, too_long_at(hold));
+    } else if (hold->watch.warn.ns > 0 && !hf__before(now, warns)) {
+        set_state(hold, HF_JEOPARDY, HF_REASON_NEAR);
+        next = hf__earlier(hf__earlier(ends, late_at(hold)), too_long_at(hold));
+    } else {
+        set_state(hold, HF_SAFE, HF_REASON_NONE);
+        next = hf__earlier(hf__earlier(next, late_at(hold)), too_long_at(hold));
+    }
+    if (hold->watch.renewal == HF__PLANNED && hf__before(hold->watch.plan.due, next))
+        hf__timer_clear(&hold->core->timers, &hold->timer); /* the renewal comes first */
+    else
+        hf__timer_set(&hold->core->timers, &hold->timer, next);
+}
+
+/* ---- What happens to a hold ---- */
+
+void hf__watch_renewed(hf_hold *hold, hf__instant sent)
+{
+    unplan(hold);
+    hold->watch.due = hf__after(sent, hold->watch.interval);
+    if (hold->watch.interval.ns > 0 && hold->reason != HF_REASON_MAX_HOLD)
+        plan(hold, hold->watch.due);
+    hf__watch_look(hold);
+}
+
+void hf__watch_refused(hf_hold *hold)
+{
+    hf__span pause = {hold->watch.interval.ns / RETRY_DIVISOR};
+    if (pause.ns < hf__span_ms(RETRY_MIN_MS).ns)
+        pause = hf__span_ms(RETRY_MIN_MS);
+    if (pause.ns > hf__span_ms(RETRY_MAX_MS).ns)
+        pause = hf__span_ms(RETRY_MAX_MS);
+    unplan(hold);
+    plan(hold, hf__after(hold->core->now, pause));
+}
+
+void hf__watch_end(hf_hold *hold)
+{
+    hf__timer_clear(&hold->core->timers, &hold->timer);
+    if (HF__MUTANT(RENEW_LOST) && hold->users > 0 && !hold->core->closing)
+        return;
+    stop_renewals(hold);
+}

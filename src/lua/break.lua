@@ -1,0 +1,35 @@
+-- break: takes the lock away from a hold, by force, and raises the fence above it. Tombstones keep
+-- late copies of its holders' requests from taking it again.
+--
+-- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
+-- ARGV 1 the value that the lock has, 2 the fence that it has (both as inspect said, so that a copy
+--      of the request breaks nothing else), 3 ms for which the fence and the note are kept
+-- -> the new fence (also to a copy that comes again), or 0: another hold has it now, or nobody
+local call = redis.call
+local last = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
+local victim = ARGV[2] .. ':' .. ARGV[1]
+if call('GET', KEYS[1]) ~= ARGV[1] or last ~= tonumber(ARGV[2]) then
+    local raised, whose = string.match(call('HGET', KEYS[4], '#raised') or '', '^(%d+):(.*)$')
+    return whose == victim and tonumber(raised) or 0
+end
+local keep = math.max(tonumber(ARGV[3]), call('PTTL', KEYS[1]))
+local time = call('TIME')
+local fence = math.max(last + 1, time[1] * 1000000 + time[2])
+local late = math.max(call('PTTL', KEYS[1]), 1000)
+local buried = -(time[1] * 1000 + math.floor(time[2] / 1000) + late)
+local holders = call('ZRANGE', KEYS[5], 0, 999)
+holders[#holders + 1] = ARGV[1]
+call('DEL', KEYS[1], KEYS[5])
+for i = 1, #holders do
+    call('ZADD', KEYS[2], buried, '!' .. holders[i])
+end
+if call('PTTL', KEYS[2]) < late then
+    call('PEXPIRE', KEYS[2], late)
+end
+call('SET', KEYS[3], string.format('%.0f+', fence), 'PXAT', math.floor(fence / 1000) + keep)
+call('HSET', KEYS[4], '#broken', string.format('%.0f', last > 0 and last or fence - 1),
+     '#raised', string.format('%.0f:%s', fence, victim))
+if call('PTTL', KEYS[4]) < keep then
+    call('PEXPIRE', KEYS[4], keep)
+end
+return fence
