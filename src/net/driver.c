@@ -2,10 +2,16 @@
 /* One engine, one mutex, one wheel.
  *
  * All state is behind the mutex. A thread that makes a call steps the core with it and writes what
- * comes out. Then, if nobody has the wheel, it takes it: it sleeps in ppoll() (without the mutex),
- * reads, steps, and does so for everybody until its own call is done. The others wait, each on a
- * condition of its own, and one of them is handed the wheel when the driver leaves. So a lone
- * thread has no thread switch in its way, and many threads share one sleeper.
+ * comes out, or leaves that to a driver who is awake (ports.c says when). Then, if nobody has the
+ * wheel, it takes it: it sleeps in ppoll() (without the mutex), reads, steps, and does so for
+ * everybody until its own call is done. The others wait, each on a semaphore of its own, and one of
+ * them is handed the wheel when the driver leaves. So a lone thread has no thread switch in its
+ * way, and many threads share one sleeper.
+ *
+ * Whoever finishes the call of a waiter also takes it out of the books (waiters, inside), so that
+ * the waiter, once woken, returns without the mutex; and it is woken only after the mutex was given
+ * back. The waiter's memory is its own again from then on. Many threads spend their time on nothing
+ * else than running into each other otherwise.
  *
  * The background thread is for what is left when nobody calls: answers to requests that nobody
  * waits for, and timers. It must not look at the sockets beside a driving caller (that costs a
@@ -25,12 +31,6 @@
 
 enum { LINGER_MS = 20, IDLE_MS = 100 };
 
-typedef struct hf__waiter { /* a thread that waits while another one drives */
-    hf__node node;
-    pthread_cond_t wake;
-    bool take_wheel;
-} hf__waiter;
-
 bool hf__driver_forked(const hf__driver *driver)
 {
     return driver->fork_guard.forked;
@@ -38,54 +38,59 @@ bool hf__driver_forked(const hf__driver *driver)
 
 /* ---- The wheel ---- */
 
+static void give_wheel_to(hf__driver *d, hf__waiter *next)
+{
+    d->drivers_call = next->call;
+    next->call->waiter = NULL;
+    next->takes_wheel = true;
+    hf__list_remove(&d->waiters, &next->node);
+    hf__list_append(&d->woken, &next->node);
+}
+
+/* The next driver has the wheel from now on, though it may take a while to get up; what was left to
+ * the driver to write is left to that one. */
 static void hand_on_wheel(hf__driver *d)
 {
-    d->driving = false;
     hf__node *first = hf__list_first(&d->waiters);
-    if (first != NULL) {
-        hf__waiter *next = HF__ENTRY(first, hf__waiter, node);
-        next->take_wheel = true;
-        pthread_cond_signal(&next->wake);
-    }
+    d->driving = first != NULL;
+    d->drivers_call = NULL;
+    if (first != NULL)
+        give_wheel_to(d, HF__ENTRY(first, hf__waiter, node));
+    else
+        hf__engine_flush(d);
 }
 
 static void drive(hf__driver *d, const hf__call *call)
 {
     d->driving = true;
     d->drivers_call = call;
-    if (!call->done && d->blind)
+    if (!call->done && d->blind) {
+        hf__engine_flush(d); /* what they answer at once is there at once */
         hf__engine_serve_blind(d);
-    while (!call->done)
+    }
+    while (!call->done && !d->fork_guard.forked)
         hf__engine_turn(d);
-    d->drivers_call = NULL;
     hand_on_wheel(d);
 }
 
-/* Waits for another thread to finish the call or to hand over the wheel. */
-static void wait_for_driver(hf__driver *d, hf__call *call)
+/* Waits until another thread hands over the wheel: true, with the mutex; or finishes the call:
+ * false, without the mutex and not inside any more. */
+static bool wait_for_wheel(hf__driver *d, hf__call *call)
 {
-    hf__waiter self = {.take_wheel = false};
-    pthread_cond_init(&self.wake, NULL);
-    call->waiter = &self.wake;
+    hf__waiter self = {.call = call};
+    sem_init(&self.wake, 0, 0);
+    call->waiter = &self;
     hf__list_append(&d->waiters, &self.node);
-    while (!call->done && !self.take_wheel)
-        pthread_cond_wait(&self.wake, &d->mutex);
-    hf__list_remove(&d->waiters, &self.node);
-    call->waiter = NULL;
-    pthread_cond_destroy(&self.wake);
-    if (call->done && self.take_wheel && !d->driving)
-        hand_on_wheel(d); /* not needed here any more */
+    hf__engine_unlock(d);
+    while (sem_wait(&self.wake) != 0) /* EINTR */
+        continue;
+    sem_destroy(&self.wake);
+    if (self.takes_wheel)
+        pthread_mutex_lock(&d->mutex);
+    return self.takes_wheel;
 }
 
 /* ---- The background thread ---- */
-
-static bool answers_expected(const hf__driver *d)
-{
-    for (int i = 0; i < d->link_count; i++)
-        if (hf__core_expects(d->core, i))
-            return true;
-    return false;
-}
 
 /* Parked for ever is the year 2262, which settime takes as any other. */
 static void park_until(hf__driver *d, hf__instant when)
@@ -100,7 +105,7 @@ static void park_until(hf__driver *d, hf__instant when)
 static hf__instant next_duty(const hf__driver *d)
 {
     hf__instant duty = hf__core_wake(d->core);
-    if (answers_expected(d))
+    if (hf__engine_expects(d))
         duty = hf__earlier(duty, hf__after(hf__clock_now(), hf__span_ms(LINGER_MS)));
     return duty;
 }
@@ -110,7 +115,7 @@ static void park(hf__driver *d)
     struct pollfd entries[2] = {{.fd = d->park_timer, .events = POLLIN},
                                 {.fd = d->park_kick, .events = POLLIN}};
     uint64_t discarded;
-    pthread_mutex_unlock(&d->mutex);
+    hf__engine_unlock(d);
     poll(entries, 2, -1);
     pthread_mutex_lock(&d->mutex);
     for (int i = 0; i < 2; i++) /* both are non-blocking */
@@ -122,14 +127,18 @@ static void park(hf__driver *d)
 static void drive_in_background(hf__driver *d)
 {
     d->driving = true;
-    while (answers_expected(d) && d->waiters.count == 0 && !d->background_ends)
+    while (hf__engine_expects(d) && d->waiters.count == 0 && !d->background_ends &&
+           !d->fork_guard.forked)
         hf__engine_turn(d);
     hand_on_wheel(d);
 }
 
-/* Whether somebody who sleeps must learn of what was just done: the driver, if there is one. */
+/* Whether somebody who sleeps must learn of what was just done: the driver, if there is one. The
+ * sleepers of a forked child are its parent's. */
 static void notify_sleeper(hf__driver *d)
 {
+    if (d->fork_guard.forked)
+        return;
     if (d->driving) {
         if (d->asleep && (d->ports_changed || hf__before(hf__core_wake(d->core), d->sleep_ends)))
             eventfd_write(d->kick, 1);
@@ -154,7 +163,7 @@ static void *run_background(void *arg)
 {
     hf__driver *d = arg;
     pthread_mutex_lock(&d->mutex);
-    while (!d->background_ends) {
+    while (!d->background_ends && !d->fork_guard.forked) {
         hf__instant now = hf__clock_now();
         hf__instant rested = hf__after(d->last_turn, hf__span_ms(LINGER_MS / 2));
         if (d->driving || d->waiters.count > 0) {
@@ -162,18 +171,24 @@ static void *run_background(void *arg)
             park(d);
         } else if (!hf__before(now, hf__core_wake(d->core))) {
             step_from_outside(d, &(hf__event){.kind = HF__EVENT_TICK});
-        } else if (answers_expected(d) && !hf__before(now, rested)) {
+        } else if (hf__engine_expects(d) && !hf__before(now, rested)) {
             drive_in_background(d);
         } else {
             park_until(d, next_duty(d));
             park(d);
         }
     }
-    pthread_mutex_unlock(&d->mutex);
+    hf__engine_unlock(d);
     return NULL;
 }
 
 /* ---- Calls ---- */
+
+void hf__engine_went_out(hf__driver *d)
+{
+    if (--d->inside == 0 && d->stopped)
+        pthread_cond_broadcast(&d->quiet);
+}
 
 static hf_status enter(hf__driver *d, int *cancel_state)
 {
@@ -192,9 +207,8 @@ static hf_status enter(hf__driver *d, int *cancel_state)
 
 static void leave(hf__driver *d, int cancel_state)
 {
-    if (--d->inside == 0 && d->stopped)
-        pthread_cond_broadcast(&d->quiet);
-    pthread_mutex_unlock(&d->mutex);
+    hf__engine_went_out(d);
+    hf__engine_unlock(d);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
@@ -202,28 +216,53 @@ static void leave(hf__driver *d, int cancel_state)
 static void abandon(hf__driver *d, hf_hold *hold)
 {
     pthread_mutex_lock(&d->mutex);
+    hf__engine_wait_told(d, hold);
+    hf__engine_close_descriptor(hold);
     hf__hold_abandon(hold);
     pthread_mutex_unlock(&d->mutex);
+}
+
+/* Until the call is done: true, with the mutex and still inside; or false, out and without it. */
+static bool run_call(hf__driver *d, hf__call *call)
+{
+    step_from_outside(d, &(hf__event){.kind = HF__EVENT_START, .call = call});
+    if (!call->done && d->driving && !wait_for_wheel(d, call))
+        return false;
+    if (!call->done || d->drivers_call == call)
+        drive(d, call); /* also if it is done by now: the wheel must be handed on */
+    notify_sleeper(d);
+    return true;
+}
+
+/* The same for a release while the listener of its handle is running: until that has returned. */
+static bool run_release(hf__driver *d, hf__call *call, const hf_hold *handle)
+{
+    bool inside = run_call(d, call);
+    if (!inside)
+        pthread_mutex_lock(&d->mutex);
+    hf__engine_wait_told(d, handle);
+    if (!inside)
+        pthread_mutex_unlock(&d->mutex);
+    return inside;
 }
 
 hf_status hf__driver_call(hf__driver *d, hf__call *call)
 {
     int cancel_state;
+    hf_hold *handle = call->hold; /* the core may put another one of the same hold in its place */
     hf_status status = enter(d, &cancel_state);
     if (status != HF_OK && call->kind == HF__CALL_RELEASE)
-        abandon(d, call->hold);
+        abandon(d, handle);
     if (status != HF_OK)
         return status;
-    step_from_outside(d, &(hf__event){.kind = HF__EVENT_START, .call = call});
-    while (!call->done) {
-        if (d->driving)
-            wait_for_driver(d, call);
-        else
-            drive(d, call);
-    }
-    notify_sleeper(d);
-    leave(d, cancel_state);
-    return call->error.status;
+    bool telling = call->kind == HF__CALL_RELEASE && hf__core_is_telling(d->core, handle);
+    if (call->kind == HF__CALL_RELEASE)
+        hf__engine_close_descriptor(handle);
+    if (telling ? run_release(d, call, handle) : run_call(d, call))
+        leave(d, cancel_state);
+    else
+        pthread_setcancelstate(cancel_state, NULL);
+    return call->done ? call->error.status : HF_EFORKED; /* by a callback, of all places */
 }
 
 hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
@@ -235,9 +274,46 @@ hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
         return status;
     }
     hf__event event = {.kind = HF__EVENT_LET_GO, .hold = hold};
+    bool telling = hf__core_is_telling(d->core, hold);
+    hf__engine_close_descriptor(hold);
     step_from_outside(d, &event);
+    if (telling)
+        hf__engine_wait_told(d, hold);
     leave(d, cancel_state);
     return event.status;
+}
+
+hf_status hf__driver_listen(hf__driver *d)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    if (!hf__engine_start_teller(d))
+        status = HF_ENOMEM;
+    leave(d, cancel_state);
+    return status;
+}
+
+int hf__driver_descriptor(hf__driver *d, hf_hold *hold)
+{
+    int cancel_state;
+    if (enter(d, &cancel_state) != HF_OK)
+        return -1;
+    int descriptor = hf__engine_descriptor(d, hold);
+    leave(d, cancel_state);
+    return descriptor;
+}
+
+hf_status hf__driver_stats(hf__driver *d, hf_stats *stats)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    hf__core_stats(d->core, stats);
+    leave(d, cancel_state);
+    return HF_OK;
 }
 
 void hf__driver_cancel(hf__driver *d, hf__call *call)
@@ -285,8 +361,11 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     d->link_count = config->core.links;
     d->parked_until = HF__NEVER;
     hf__list_init(&d->waiters);
+    hf__list_init(&d->woken);
     pthread_mutex_init(&d->mutex, NULL);
     pthread_cond_init(&d->quiet, NULL);
+    pthread_cond_init(&d->news, NULL);
+    pthread_cond_init(&d->told, NULL);
     d->core = hf__core_new(&config->core);
     if (d->core != NULL && open_descriptors(d) && hf__fork_guard_add(&d->fork_guard, &d->mutex)) {
         if (hf__thread_start(&d->background, run_background, d))
@@ -318,6 +397,7 @@ void hf__driver_stop(hf__driver *d)
         eventfd_write(d->kick, 1);
         while (d->inside > 0)
             pthread_cond_wait(&d->quiet, &d->mutex);
+        hf__engine_stop_teller(d);
         pthread_mutex_unlock(&d->mutex);
         pthread_join(d->background, NULL);
         pthread_mutex_lock(&d->mutex);
@@ -329,6 +409,8 @@ void hf__driver_stop(hf__driver *d)
 void hf__driver_free(hf__driver *d)
 {
     hf__fork_guard_remove(&d->fork_guard);
+    pthread_cond_destroy(&d->told);
+    pthread_cond_destroy(&d->news);
     pthread_cond_destroy(&d->quiet);
     pthread_mutex_destroy(&d->mutex);
     hf__free(d);

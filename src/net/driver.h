@@ -23,6 +23,11 @@ hf__driver_new(const hf__driver_config *config); /* NULL: memory, threads, descr
 hf_status hf__driver_call(hf__driver *driver, hf__call *call);
 /* Releases without waiting; the outcome as in hf_release_nowait(). Takes the handle in any case. */
 hf_status hf__driver_let_go(hf__driver *driver, hf_hold *hold);
+/* Makes sure that callbacks of holds can run: HF_OK, HF_ENOMEM, HF_ECLOSED or HF_EFORKED. */
+hf_status hf__driver_listen(hf__driver *driver);
+/* The descriptor of a handle; -1: there is none. */
+int hf__driver_descriptor(hf__driver *driver, hf_hold *hold);
+hf_status hf__driver_stats(hf__driver *driver, hf_stats *stats);
 /* Asks for the end of a call that another thread has started or is about to start. */
 void hf__driver_cancel(hf__driver *driver, hf__call *call);
 

@@ -2,26 +2,25 @@
 /* Carrying out what the core decides: connections, bytes, log lines, and the sleep in between.
  *
  * A port is a link's connection. Steps taken in here may make the core want something new; so every
- * function that steps is followed by hf__engine_carry_out(). The log hook runs without the mutex,
- * and anything may have changed when it returns: after carrying out, a port is looked up anew. */
+ * function that steps is followed by hf__engine_carry_out(). Callbacks run without the mutex,
+ * and anything may have changed when they return: after carrying out, a port is looked up anew.
+ *
+ * When to write. A connection over which nothing is on its way gets its bytes at once, whoever
+ * brings them: nothing is gained by waiting. A busy one can wait until the driver has dealt with
+ * all there is and has let in those whom it woke; then what several threads brought leaves in one
+ * write, which is most of what makes many threads on few connections fast. A driver that sleeps
+ * would be waited for in vain, so then everybody writes at once. */
 #include "net/engine.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "base/text.h"
 #include "net/clock.h"
 
-enum { BLIND_POLL_MS = 2, READS_PER_TURN = 16 };
-
-static _Thread_local bool in_callback;
-
-bool hf__driver_in_callback(void)
-{
-    return in_callback;
-}
+enum { BLIND_POLL_MS = 2, READS_PER_TURN = 16, LOOK_US = 40 };
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {
@@ -77,30 +76,35 @@ static void open_port(hf__driver *d, int link)
     }
 }
 
-/* The hook runs without the mutex; the core is consistent between two actions. */
-static void log_line(hf__driver *d, const hf__action *action)
+void hf__engine_unlock(hf__driver *d)
 {
-    char text[300];
-    hf_log_level level = action->level;
-    if (d->log == NULL)
-        return;
-    hf__format(text, sizeof(text), "%s", action->text);
-    bool nested = in_callback; /* the hook may call what does not wait, and that may log too */
+    hf__list woken;
+    hf__node *node;
+    hf__list_init(&woken);
+    while ((node = hf__list_first(&d->woken)) != NULL) {
+        hf__list_remove(&d->woken, node);
+        hf__list_append(&woken, node);
+        d->crowded = true;
+    }
     pthread_mutex_unlock(&d->mutex);
-    in_callback = true;
-    d->log(d->log_arg, level, text);
-    in_callback = nested;
-    pthread_mutex_lock(&d->mutex);
+    while ((node = hf__list_first(&woken)) != NULL) {
+        hf__list_remove(&woken, node);
+        sem_post(&HF__ENTRY(node, hf__waiter, node)->wake); /* the last we know of it */
+    }
 }
 
-/* Wakes the thread whose call is done: it waits for the driver, or it is the driver. */
+/* Wakes the thread whose call is done: it waits for the driver, or it is the driver. A waiter is
+ * out with this, so that it need not take the mutex to leave. */
 static void tell_caller(hf__driver *d, const hf__call *call)
 {
-    pthread_cond_t *wake = call->waiter;
-    if (wake != NULL)
-        pthread_cond_signal(wake);
-    else if (call == d->drivers_call && d->asleep)
+    hf__waiter *waiter = call->waiter;
+    if (waiter != NULL) {
+        hf__list_remove(&d->waiters, &waiter->node);
+        hf__list_append(&d->woken, &waiter->node);
+        hf__engine_went_out(d);
+    } else if (call == d->drivers_call && d->asleep) {
         eventfd_write(d->kick, 1);
+    }
 }
 
 static bool write_output(hf__driver *d, int link)
@@ -119,51 +123,66 @@ static bool write_output(hf__driver *d, int link)
             port->held_back = true;
             return true;
         }
+        port->busy = true;
         hf__core_written(d->core, link, (size_t)written);
     }
     port->held_back = false;
     return true;
 }
 
-/* Writes what can be written; false if that made something new to do. */
-static bool write_all(hf__driver *d)
+/* Writes what can be written, to busy ports too or not; false if that made something new to do. If
+ * a callback has forked, the child finds itself here too, and the connections are its parent's. */
+static bool write_all(hf__driver *d, bool busy_too)
 {
     bool quiet = true;
-    for (int i = 0; i < d->link_count; i++)
-        if (d->ports[i].connected)
+    for (int i = 0; i < d->link_count && !d->fork_guard.forked; i++)
+        if (d->ports[i].connected && (busy_too || !d->ports[i].busy))
             quiet = write_output(d, i) && quiet;
     return quiet;
 }
 
 /* Until the core wants nothing more. Steps taken in here may add actions, which follow. */
-void hf__engine_carry_out(hf__driver *d)
+static void act(hf__driver *d)
 {
     hf__action action;
-    do {
-        while (hf__core_next(d->core, &action)) {
-            switch (action.kind) {
-            case HF__ACTION_CLOSE:
-                close_port(d, action.link);
-                break;
-            case HF__ACTION_CONNECT:
-                open_port(d, action.link);
-                break;
-            case HF__ACTION_DONE:
-                tell_caller(d, action.call);
-                break;
-            case HF__ACTION_LOG:
-                log_line(d, &action);
-                break;
-            }
+    while (!d->fork_guard.forked && hf__core_next(d->core, &action)) {
+        switch (action.kind) {
+        case HF__ACTION_CLOSE:
+            close_port(d, action.link);
+            break;
+        case HF__ACTION_CONNECT:
+            open_port(d, action.link);
+            break;
+        case HF__ACTION_DONE:
+            tell_caller(d, action.call);
+            break;
+        case HF__ACTION_LOG:
+            hf__engine_log(d, action.level, action.text);
+            break;
         }
-    } while (!write_all(d));
+    }
+}
+
+void hf__engine_flush(hf__driver *d)
+{
+    do {
+        act(d);
+    } while (!write_all(d, true));
+}
+
+void hf__engine_carry_out(hf__driver *d)
+{
+    do {
+        act(d);
+    } while (!write_all(d, !d->driving || d->asleep));
+    hf__engine_tell(d);
 }
 
 /* ---- Sleeping ---- */
 
 static void read_port(hf__driver *d, int link)
 {
-    for (int i = 0; i < READS_PER_TURN && d->ports[link].connected; i++) {
+    for (int i = 0; i < READS_PER_TURN && d->ports[link].connected && !d->fork_guard.forked; i++) {
         int count = d->transport->read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
         if (count == -EAGAIN)
             return;
@@ -172,6 +191,7 @@ static void read_port(hf__driver *d, int link)
             hf__engine_carry_out(d);
             return;
         }
+        d->ports[link].busy = false;
         hf__engine_step(d, &(hf__event){.kind = HF__EVENT_BYTES,
                                         .link = link,
                                         .bytes = d->read_space,
@@ -187,7 +207,7 @@ static void serve_port(hf__driver *d, int link)
     if (d->ports[link].connection == NULL)
         return; /* closed while others of this turn were served */
     if (d->ports[link].held_back)
-        hf__engine_carry_out(d); /* there may be room now */
+        hf__engine_flush(d); /* there may be room now */
     if (d->ports[link].connected) {
         read_port(d, link);
     } else if (d->ports[link].connection != NULL) {
@@ -236,7 +256,7 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
     }
     d->asleep = true;
     d->sleep_ends = ends;
-    pthread_mutex_unlock(&d->mutex);
+    hf__engine_unlock(d);
     int ready = ppoll(entries, count, hf__is_never(ends) ? NULL : &pause, NULL);
     pthread_mutex_lock(&d->mutex);
     d->asleep = false;
@@ -273,12 +293,59 @@ void hf__engine_look(hf__driver *d)
         serve_ready(d, entries, count, links);
 }
 
+/* Those who were woken since the last sleep are about to bring their next requests: they get the
+ * chance before the driver writes. */
+static void let_others_in(hf__driver *d)
+{
+    if (d->woken.count == 0 && !d->crowded)
+        return;
+    hf__engine_unlock(d);
+    sched_yield();
+    pthread_mutex_lock(&d->mutex);
+    d->crowded = false;
+}
+
+bool hf__engine_expects(const hf__driver *d)
+{
+    for (int i = 0; i < d->link_count; i++)
+        if (hf__core_expects(d->core, i))
+            return true;
+    return false;
+}
+
+/* While several threads wait for answers, the next one is rarely far: looking out for it for a
+ * moment is cheaper than to fall asleep and be woken, and meanwhile the driver writes for those who
+ * call. True: there is something to deal with. */
+static bool look_out(hf__driver *d, struct pollfd *entries, nfds_t count)
+{
+    hf__instant ends = {hf__clock_now().ns + LOOK_US * 1000};
+    int ready = 0;
+    while (d->waiters.count > 0 && hf__engine_expects(d) && ready == 0 && !d->ports_changed &&
+           hf__before(hf__clock_now(), ends)) {
+        hf__engine_unlock(d);
+        sched_yield();
+        ready = poll(entries, count, 0);
+        pthread_mutex_lock(&d->mutex);
+        hf__engine_flush(d);
+    }
+    return ready > 0 || d->ports_changed;
+}
+
+/* Others can end the driver's call while it is awake without the mutex; then nobody kicks it. */
+static bool drivers_call_done(const hf__driver *d)
+{
+    return d->drivers_call != NULL && d->drivers_call->done;
+}
+
 void hf__engine_turn(hf__driver *d)
 {
     struct pollfd entries[HF_LINKS_MAX + 1];
     int links[HF_LINKS_MAX + 1];
+    let_others_in(d);
+    hf__engine_flush(d);
     nfds_t count = list_descriptors(d, entries, links);
-    sleep_until(d, entries, count);
+    if (!look_out(d, entries, count) && !drivers_call_done(d))
+        sleep_until(d, entries, count);
     serve_ready(d, entries, count, links);
     /* Read anew even if nothing stepped: a descriptor that lies about being ready must not stop the
      * time. */
