@@ -18,8 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY       "bench:control"
-#define QUEUE_KEY "hf:q:{0}" KEY
+#define KEEP_MS "3600000"
 
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number)  TEXT_OF_(number)
@@ -122,9 +121,13 @@ static bool script_load_file(struct bare *bare, const char *path, char sha[41],
 }
 
 static bool connect_to(struct bare *bare, const struct server *server, enum transport transport,
-                       struct result *result)
+                       const char *lock, struct result *result)
 {
     *bare = (struct bare){0};
+    snprintf(bare->key, sizeof bare->key, "%s", lock);
+    snprintf(bare->queue_key, sizeof bare->queue_key, "hf:q:{0}%s", bare->key);
+    snprintf(bare->fence_key, sizeof bare->fence_key, "hf:f:{0}%s", bare->key);
+    snprintf(bare->notes_key, sizeof bare->notes_key, "hf:w:{0}%s", bare->key);
     snprintf(bare->value, sizeof bare->value, "%s:%016d@%s", "00112233445566778899aabbccddeeff", 0,
              "bench:12345/12345");
     bare->context = transport == OVER_TCP ? redisConnect("127.0.0.1", server->port)
@@ -139,37 +142,40 @@ static bool connect_to(struct bare *bare, const struct server *server, enum tran
 }
 
 bool bare_open_same_scripts(struct bare *bare, const struct server *server,
-                            enum transport transport, struct result *result)
+                            enum transport transport, const char *lock, struct result *result)
 {
-    if (!connect_to(bare, server, transport, result))
+    if (!connect_to(bare, server, transport, lock, result))
         return false;
     if (!script_load_file(bare, HF_LUA_DIR "/acquire.lua", bare->acquire_sha, result) ||
         !script_load_file(bare, HF_LUA_DIR "/release.lua", bare->release_sha, result)) {
         bare_close(bare);
         return false;
     }
-    const char *const acquire[] = {"EVALSHA",   bare->acquire_sha,       "2", KEY, QUEUE_KEY,
-                                   bare->value, TEXT_OF(BENCH_LEASE_MS), NULL};
-    const char *const release[] = {"EVALSHA", bare->release_sha, "1", KEY, bare->value, NULL};
+    const char *const acquire[] = {
+        "EVALSHA",   bare->acquire_sha,       "3",     bare->key, bare->queue_key, bare->fence_key,
+        bare->value, TEXT_OF(BENCH_LEASE_MS), KEEP_MS, NULL};
+    const char *const release[] = {
+        "EVALSHA",       bare->release_sha, "4",         bare->key, bare->queue_key,
+        bare->fence_key, bare->notes_key,   bare->value, "0",       NULL};
     command_fill(&bare->acquire, acquire);
     command_fill(&bare->release, release);
-    bare->acquire_reply_type = REDIS_REPLY_INTEGER;
+    bare->acquire_reply_type = REDIS_REPLY_ARRAY;
     return true;
 }
 
 bool bare_open_canonical(struct bare *bare, const struct server *server, enum transport transport,
-                         struct result *result)
+                         const char *lock, struct result *result)
 {
-    if (!connect_to(bare, server, transport, result))
+    if (!connect_to(bare, server, transport, lock, result))
         return false;
     if (!script_load(bare, compare_and_delete, sizeof compare_and_delete - 1, bare->release_sha,
                      result)) {
         bare_close(bare);
         return false;
     }
-    const char *const acquire[] = {"SET", KEY, bare->value, "NX", "PX", TEXT_OF(BENCH_LEASE_MS),
-                                   NULL};
-    const char *const release[] = {"EVALSHA", bare->release_sha, "1", KEY, bare->value, NULL};
+    const char *const acquire[] = {
+        "SET", bare->key, bare->value, "NX", "PX", TEXT_OF(BENCH_LEASE_MS), NULL};
+    const char *const release[] = {"EVALSHA", bare->release_sha, "1", bare->key, bare->value, NULL};
     command_fill(&bare->acquire, acquire);
     command_fill(&bare->release, release);
     bare->acquire_reply_type = REDIS_REPLY_STATUS;

@@ -11,7 +11,7 @@
 #include "bench.h"
 #include "server.h"
 
-#define BARE_ARGUMENTS_MAX 8
+#define BARE_ARGUMENTS_MAX 10
 
 struct bare_command {
     int count;
@@ -22,6 +22,10 @@ struct bare_command {
 /* Must not move once it is open: the commands point into it. */
 struct bare {
     redisContext *context;
+    char key[LOCK_NAME_SIZE];
+    char queue_key[LOCK_NAME_SIZE + 16];
+    char fence_key[LOCK_NAME_SIZE + 16];
+    char notes_key[LOCK_NAME_SIZE + 16];
     char value[80];
     char acquire_sha[41];
     char release_sha[41];
@@ -31,12 +35,12 @@ struct bare {
     char problem[160];
 };
 
-/* Opens a loop that runs the library's own scripts, or the canonical SET NX PX with a
+/* Opens a loop on this lock that runs the library's own scripts, or the canonical SET NX PX with a
  * compare-and-delete script. On failure there is nothing to close. */
 bool bare_open_same_scripts(struct bare *bare, const struct server *server,
-                            enum transport transport, struct result *result);
+                            enum transport transport, const char *lock, struct result *result);
 bool bare_open_canonical(struct bare *bare, const struct server *server, enum transport transport,
-                         struct result *result);
+                         const char *lock, struct result *result);
 void bare_close(struct bare *bare);
 
 /* A measure_step: acquires and releases once. */

@@ -14,6 +14,7 @@
 #include "report.h"
 
 #define BENCH_LEASE_MS 10000
+#define LOCK_NAME_SIZE 32
 
 enum transport { OVER_TCP, OVER_UNIX };
 enum placement { UNPINNED, PINNED };
@@ -41,12 +42,20 @@ struct workload {
     const char *unit;
     enum transport transport;
     enum placement placement;
+    int threads;
 };
 
 workload_function run_w1_same_scripts;
 workload_function run_w1_canonical;
 workload_function run_w1_nowait;
 workload_function run_w1_memory;
+workload_function run_w2;
+workload_function run_server_time;
+workload_function run_w5_commands;
+workload_function run_w5_slowest;
+workload_function run_w5_processor;
+workload_function run_w5_memory;
+workload_function run_w5_threads;
 
 /* Set by SIGINT and SIGTERM; long loops look at it so that servers and folders are cleaned up. */
 extern volatile sig_atomic_t bench_interrupted;

@@ -18,25 +18,43 @@
 
 #include "measure.h"
 
-#define ROW(name, run, gate, transport, placement)                 \
-    {                                                              \
-        name, run, gate, GATE_ON_RATIO, "us", transport, placement \
+#define LATENCY(name, run, gate, transport, placement)                     \
+    {                                                                      \
+        name, run, gate, GATE_RATIO_AT_MOST, "us", transport, placement, 1 \
+    }
+#define THROUGHPUT(name, run, gate, threads)                                     \
+    {                                                                            \
+        name, run, gate, GATE_RATIO_AT_LEAST, "k/s", OVER_TCP, UNPINNED, threads \
+    }
+#define HOLDING(name, run, gate, unit)                                 \
+    {                                                                  \
+        name, run, gate, GATE_VALUE_BELOW, unit, OVER_TCP, UNPINNED, 1 \
     }
 
 static const struct workload workloads[] = {
-    ROW("w1-tcp-pinned", run_w1_same_scripts, 1.10, OVER_TCP, PINNED),
-    ROW("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
-    ROW("w1-tcp-unpinned", run_w1_same_scripts, 1.10, OVER_TCP, UNPINNED),
-    ROW("w1-unix-unpinned", run_w1_same_scripts, 1.10, OVER_UNIX, UNPINNED),
-    ROW("w1c-tcp-pinned", run_w1_canonical, 1.30, OVER_TCP, PINNED),
-    ROW("w1c-unix-pinned", run_w1_canonical, 1.30, OVER_UNIX, PINNED),
-    ROW("w1c-tcp-unpinned", run_w1_canonical, 1.30, OVER_TCP, UNPINNED),
-    ROW("w1c-unix-unpinned", run_w1_canonical, 1.30, OVER_UNIX, UNPINNED),
-    ROW("w1n-tcp-pinned", run_w1_nowait, 1.00, OVER_TCP, PINNED),
-    ROW("w1n-unix-pinned", run_w1_nowait, 1.00, OVER_UNIX, PINNED),
-    ROW("w1n-tcp-unpinned", run_w1_nowait, 0.75, OVER_TCP, UNPINNED),
-    ROW("w1n-unix-unpinned", run_w1_nowait, 0.75, OVER_UNIX, UNPINNED),
-    {"w1-memory", run_w1_memory, 1024, GATE_ON_VALUE, "KiB", OVER_UNIX, PINNED},
+    LATENCY("w1-tcp-pinned", run_w1_same_scripts, 1.10, OVER_TCP, PINNED),
+    LATENCY("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
+    LATENCY("w1-tcp-unpinned", run_w1_same_scripts, 1.10, OVER_TCP, UNPINNED),
+    LATENCY("w1-unix-unpinned", run_w1_same_scripts, 1.10, OVER_UNIX, UNPINNED),
+    LATENCY("w1c-tcp-pinned", run_w1_canonical, 1.30, OVER_TCP, PINNED),
+    LATENCY("w1c-unix-pinned", run_w1_canonical, 1.30, OVER_UNIX, PINNED),
+    LATENCY("w1c-tcp-unpinned", run_w1_canonical, 1.30, OVER_TCP, UNPINNED),
+    LATENCY("w1c-unix-unpinned", run_w1_canonical, 1.30, OVER_UNIX, UNPINNED),
+    LATENCY("w1n-tcp-pinned", run_w1_nowait, 1.00, OVER_TCP, PINNED),
+    LATENCY("w1n-unix-pinned", run_w1_nowait, 1.00, OVER_UNIX, PINNED),
+    LATENCY("w1n-tcp-unpinned", run_w1_nowait, 0.75, OVER_TCP, UNPINNED),
+    LATENCY("w1n-unix-unpinned", run_w1_nowait, 0.75, OVER_UNIX, UNPINNED),
+    {"w1-memory", run_w1_memory, 1024, GATE_VALUE_BELOW, "KiB", OVER_UNIX, PINNED, 1},
+    THROUGHPUT("w2-2", run_w2, 0.90, 2),
+    THROUGHPUT("w2-4", run_w2, 0.80, 4),
+    THROUGHPUT("w2-8", run_w2, 1.00, 8),
+    THROUGHPUT("w2-32", run_w2, 1.50, 32),
+    LATENCY("server-time", run_server_time, 4.00, OVER_UNIX, PINNED),
+    HOLDING("w5-commands", run_w5_commands, 50, "1/s"),
+    HOLDING("w5-slowest", run_w5_slowest, 500, "us"),
+    HOLDING("w5-processor", run_w5_processor, 0.3, "%"),
+    HOLDING("w5-memory", run_w5_memory, 10, "MiB"),
+    HOLDING("w5-threads", run_w5_threads, 3, ""),
 };
 
 #define WORKLOAD_COUNT (sizeof workloads / sizeof workloads[0])

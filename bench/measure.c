@@ -11,58 +11,9 @@
  */
 #include "measure.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
 enum { SLICES = 25, SIDES_MAX = 4 };
 
-_Static_assert(REPETITIONS_MAX <= SLICES, "median() has room for as many values");
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* Values below 64 have a bucket each; above, each power of two is cut into 64 buckets. */
-static size_t bucket_of(uint64_t value_ns)
-{
-    if (value_ns < 1u << HISTOGRAM_SUB_BITS)
-        return (size_t)value_ns;
-    unsigned shift = 63u - (unsigned)__builtin_clzll(value_ns) - HISTOGRAM_SUB_BITS;
-    return ((size_t)shift << HISTOGRAM_SUB_BITS) + (size_t)(value_ns >> shift);
-}
-
-static double bucket_middle_ns(size_t bucket)
-{
-    if (bucket < 1u << HISTOGRAM_SUB_BITS)
-        return (double)bucket;
-    size_t shift = (bucket >> HISTOGRAM_SUB_BITS) - 1;
-    uint64_t lowest = (uint64_t)(bucket - (shift << HISTOGRAM_SUB_BITS)) << shift;
-    return (double)lowest + (double)(UINT64_C(1) << shift) / 2;
-}
-
-static void histogram_add(struct histogram *histogram, uint64_t value_ns)
-{
-    histogram->total++;
-    histogram->count[bucket_of(value_ns)]++;
-    if (value_ns > histogram->max_ns)
-        histogram->max_ns = value_ns;
-}
-
-static double histogram_quantile_us(const struct histogram *histogram, double quantile)
-{
-    uint64_t rank = (uint64_t)(quantile * (double)histogram->total);
-    uint64_t seen = 0;
-    for (size_t bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
-        seen += histogram->count[bucket];
-        if (seen > rank)
-            return bucket_middle_ns(bucket) / 1e3;
-    }
-    return (double)histogram->max_ns / 1e3;
-}
+_Static_assert(SLICES <= MEDIAN_MAX && REPETITIONS_MAX <= MEDIAN_MAX, "median() takes them");
 
 /* Steps for at least duration_ns and at least once. samples may be NULL. */
 static bool slice_run(const struct side *side, int64_t duration_ns, struct histogram *samples,
@@ -85,20 +36,6 @@ static bool slice_run(const struct side *side, int64_t duration_ns, struct histo
     }
     *step_us = (double)(last_ns - start_ns) / 1e3 / (double)steps;
     return true;
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(const double *values, int count)
-{
-    double sorted[SLICES];
-    memcpy(sorted, values, (size_t)count * sizeof *values);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
 /* A repetition's time is the median of its slices: a machine that stands still for 100 ms spoils
@@ -143,7 +80,5 @@ void measure_compare(const struct bench *bench, const struct side *subject,
     result->value = median(subject->step_us, bench->repetitions);
     result->baseline = median(baseline->step_us, bench->repetitions);
     result->ratio = median(ratio, bench->repetitions);
-    result->p50_us = histogram_quantile_us(&subject->histogram, 0.50);
-    result->p99_us = histogram_quantile_us(&subject->histogram, 0.99);
-    result->max_us = (double)subject->histogram.max_ns / 1e3;
+    result_take_histogram(result, &subject->histogram);
 }

@@ -5,24 +5,13 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include <stdint.h>
-
 #include "bench.h"
+#include "numbers.h"
 
 #define REPETITIONS_MAX 5
 
 /* Does the work once. NULL when it went well, else a text that belongs to arg. */
 typedef const char *measure_step(void *arg);
-
-/* Times from 1 ns up, in buckets that are at most 1/64 of their value wide. */
-#define HISTOGRAM_SUB_BITS 6
-#define HISTOGRAM_BUCKETS  ((64 - HISTOGRAM_SUB_BITS + 1) << HISTOGRAM_SUB_BITS)
-
-struct histogram {
-    uint64_t total;
-    uint64_t max_ns;
-    uint64_t count[HISTOGRAM_BUCKETS];
-};
 
 struct side {
     measure_step *step;

@@ -32,14 +32,20 @@ bool report_passed(const struct report_row *row)
 {
     if (row->result.problem[0] != '\0')
         return false;
-    if (row->gate_kind == GATE_ON_RATIO)
+    switch (row->gate_kind) {
+    case GATE_RATIO_AT_MOST:
         return row->result.ratio <= row->gate;
-    return row->result.value < row->gate;
+    case GATE_RATIO_AT_LEAST:
+        return row->result.ratio >= row->gate;
+    case GATE_VALUE_BELOW:
+        return row->result.value < row->gate;
+    }
+    return false;
 }
 
 void report_table_head(FILE *out)
 {
-    fprintf(out, "%-20s %10s %-4s %10s %6s %8s  %-6s %9s %9s %9s\n", "workload", "value", "unit",
+    fprintf(out, "%-20s %10s %-4s %10s %6s %9s  %-6s %9s %9s %9s\n", "workload", "value", "unit",
             "baseline", "ratio", "gate", "", "p50 us", "p99 us", "max us");
 }
 
@@ -49,6 +55,13 @@ static void table_cell(FILE *out, int width, int decimals, double number)
         fprintf(out, " %*s", width, "-");
     else
         fprintf(out, " %*.*f", width, decimals, number);
+}
+
+static const char *gate_sign(enum gate_kind kind)
+{
+    static const char *const signs[] = {
+        [GATE_RATIO_AT_MOST] = "<=", [GATE_RATIO_AT_LEAST] = ">=", [GATE_VALUE_BELOW] = "<"};
+    return signs[kind];
 }
 
 void report_table_row(FILE *out, const struct report_row *row)
@@ -63,7 +76,7 @@ void report_table_row(FILE *out, const struct report_row *row)
     fprintf(out, " %-4s", row->unit);
     table_cell(out, 10, 2, result->baseline);
     table_cell(out, 6, 3, result->ratio);
-    fprintf(out, " %s%7.2f", row->gate_kind == GATE_ON_RATIO ? " " : "<", row->gate);
+    fprintf(out, " %2s%7.2f", gate_sign(row->gate_kind), row->gate);
     fprintf(out, "  %-6s", report_passed(row) ? "pass" : "MISSED");
     table_cell(out, 9, 1, result->p50_us);
     table_cell(out, 9, 1, result->p99_us);

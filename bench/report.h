@@ -22,8 +22,8 @@ struct result {
     char problem[PROBLEM_SIZE]; /* empty unless the workload failed */
 };
 
-/* What the gate is compared with: at most the ratio, or strictly below the value. */
-enum gate_kind { GATE_ON_RATIO, GATE_ON_VALUE };
+/* What passes: a ratio that is at most, or at least, the gate, or a value strictly below it. */
+enum gate_kind { GATE_RATIO_AT_MOST, GATE_RATIO_AT_LEAST, GATE_VALUE_BELOW };
 
 struct report_row {
     const char *workload;

@@ -11,7 +11,7 @@
 bool subject_open(struct subject *subject, const struct server *server, enum transport transport,
                   struct result *result)
 {
-    *subject = (struct subject){0};
+    *subject = (struct subject){.lock = "bench:subject"};
     char url[128];
     if (transport == OVER_TCP)
         snprintf(url, sizeof url, "redis://127.0.0.1:%d", server->port);
@@ -46,7 +46,7 @@ const char *subject_pair(void *arg)
     struct subject *subject = arg;
     hf_hold *hold;
     hf_error error;
-    hf_status status = hf_acquire(subject->client, "bench:subject",
+    hf_status status = hf_acquire(subject->client, subject->lock,
                                   HF_ACQUIRE(.lease_ms = BENCH_LEASE_MS), &hold, &error);
     if (status != HF_OK)
         return problem_of(subject, "hf_acquire", status, error.text);

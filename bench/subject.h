@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The library as a user would call it: one client, one thread, one lock.
+ * The library as a user would call it: a client, and a lock for each thread.
  */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
@@ -10,8 +10,10 @@
 #include "bench.h"
 #include "server.h"
 
+/* Copied for each further thread: they share the client, but neither lock nor problem. */
 struct subject {
     hf_client *client;
+    char lock[LOCK_NAME_SIZE];
     bool nowait; /* release without waiting for the answer */
     char problem[PROBLEM_SIZE];
 };

@@ -19,7 +19,7 @@
 #include "subject.h"
 
 typedef bool bare_open_function(struct bare *bare, const struct server *server,
-                                enum transport transport, struct result *result);
+                                enum transport transport, const char *lock, struct result *result);
 
 /* The sides hold their histograms, which is why they are not on the stack. */
 static bool compare_sides(const struct bench *bench, struct subject *subject, struct bare *bare,
@@ -44,7 +44,7 @@ static bool run_on_server(const struct bench *bench, const struct workload *work
                           struct result *result)
 {
     struct bare bare;
-    if (!bare_open(&bare, server, workload->transport, result))
+    if (!bare_open(&bare, server, workload->transport, "bench:control", result))
         return false;
     struct subject subject;
     bool measured = false;
