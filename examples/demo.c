@@ -2,8 +2,9 @@
  *
  * The demo (make demo): a few processes add to a counter in a file by reading it, taking their time
  * and writing it back. First without a lock, where updates get lost; then with one, while a worker
- * is killed and another one stopped past its lease, where none may get lost. This file is the
- * story; it takes no part in the contest, so what it shows is what the workers report.
+ * takes longer than its lease (which the library renews), another one is killed and a third one
+ * stopped past its lease, where none may get lost. This file is the story; it takes no part in the
+ * contest, so what it shows is what the workers report.
  *
  * Order never depends on sleeping and hoping: a worker that is to be killed or stopped first says
  * that it stands between its read and its write, and stays there. Times shown are the workers'.
@@ -28,7 +29,9 @@
 #define NO_LOCK_MS    2000
 #define QUIET_MS      2500 /* of undisturbed work at the beginning and the end */
 #define RECOVERY_MS   1500 /* of work after a mishap, to show that it goes on */
-#define WORKER_KILLED 2    /* index of the one that is killed, and of the one that is stopped */
+#define OUTLAST_MS    (DEMO_LEASE_MS + DEMO_LEASE_MS / 2) /* of a turn that is renewed */
+#define WORKER_SLOW   0 /* index of the one that takes long, is killed, is stopped */
+#define WORKER_KILLED 2
 #define WORKER_PAUSED 4
 
 volatile sig_atomic_t demo_interrupted;
@@ -93,6 +96,26 @@ static bool bury(struct worker_view *view)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* One that works for longer than its lease keeps the lock, because its lease is renewed. */
+static bool outlast_the_lease(struct stage *stage, int worker)
+{
+    struct event event;
+    int64_t start_us = demo_now_us();
+    SAY(stage, YELLOW, "worker %d takes %.1f s for its turn, longer than its lease", worker + 1,
+        seconds(OUTLAST_MS * 1000));
+    if (follow_until(stage, ANYBODY, EVENT_ENTERED, start_us, start_us + OUTLAST_MS * 1000,
+                     &event)) {
+        SAY(stage, RED, "worker %d got in meanwhile: this is a fault", event.worker + 1);
+        return false;
+    }
+    order(stage, worker, ORDER_GO);
+    if (!can_go_on(stage) || !wait_for(stage, worker, EVENT_WROTE, start_us, &event))
+        return false;
+    say_at(stage, GREEN, event.at_us,
+           "worker %d still held the lock, renewed in the background, and wrote", worker + 1);
+    return true;
+}
+
 static int64_t kill_inside(struct stage *stage, int worker)
 {
     struct worker_view *view = &stage->workers[worker];
@@ -133,8 +156,13 @@ static bool see_next_holder(struct stage *stage, int loser, int64_t since_us, co
         SAY(stage, RED, "worker %d got the lock TOO EARLY: this is a fault", event.worker + 1);
         return false;
     }
+    if (event.fence <= stage->workers[loser].fence) {
+        SAY(stage, RED, "its fence is not larger: this is a fault");
+        return false;
+    }
     say_at(stage, GREEN, event.at_us,
-           "worker %d got the lock when the lease had run out, %.2f s after the %s",
+           "worker %d got the lock, and a larger fence, when the lease had run out, %.2f s after "
+           "the %s",
            event.worker + 1, seconds(event.at_us - since_us), mishap);
     return true;
 }
@@ -259,10 +287,12 @@ static bool act_without_lock(struct stage *stage)
 static bool act_with_lock(struct stage *stage, const char *url)
 {
     screen_say(PLAIN,
-               "\nThe same WITH a lock (lease %d s). One worker will be killed while it holds it,\n"
-               "another one stopped until after its lease.",
+               "\nThe same WITH a lock (lease %d s). One worker will take longer than its lease,\n"
+               "one will be killed while it holds the lock, one stopped until after its lease.",
                DEMO_LEASE_MS / 1000);
     if (!act_begin(stage, url) || !follow_for(stage, QUIET_MS))
+        return false;
+    if (!halt_inside(stage, WORKER_SLOW) || !outlast_the_lease(stage, WORKER_SLOW))
         return false;
     if (!halt_inside(stage, WORKER_KILLED) ||
         !see_next_holder(stage, WORKER_KILLED, kill_inside(stage, WORKER_KILLED), "kill") ||

@@ -19,8 +19,9 @@
 
 enum event_kind {
     EVENT_WAITS,   /* wants the lock */
-    EVENT_ENTERED, /* is inside; remaining_ms of its hold */
-    EVENT_HALTED,  /* has read the counter, not yet written it, and stays there until told */
+    EVENT_ENTERED, /* is inside; remaining_ms and fence of its hold */
+    EVENT_HALTED,  /* has read the counter, not yet written it, and stays there until told; again
+                      and again, with remaining_ms of its hold */
     EVENT_WROTE,   /* has written the counter */
     EVENT_SKIPPED, /* found its hold ended, so it did not write */
     EVENT_LEFT,    /* is outside again; status of the release */
@@ -33,6 +34,7 @@ struct event {
     hf_status status;
     int64_t at_us;
     int64_t remaining_ms;
+    uint64_t fence;
     char text[160];
 };
 
@@ -88,6 +90,7 @@ struct worker_view {
     int64_t since_us;    /* of the state */
     int64_t hold_end_us; /* while INSIDE, and what was left when it was KILLED or STOPPED */
     int64_t longest_wait_us;
+    uint64_t fence; /* of its last hold */
     long increments;
     bool skipped; /* once found its hold ended and did not write */
 };

@@ -134,6 +134,7 @@ static void note_entered(struct worker_view *view, const struct event *event)
     if (view->state == WAITING && event->at_us - view->since_us > view->longest_wait_us)
         view->longest_wait_us = event->at_us - view->since_us;
     view->hold_end_us = event->at_us + event->remaining_ms * 1000;
+    view->fence = event->fence;
 }
 
 static void note_left(const struct stage *stage, const struct event *event)
@@ -172,8 +173,9 @@ static void take_event(struct stage *stage, const struct event *event)
                hf_status_name(event->status), event->text);
         stage->failed = true;
         break;
-    case EVENT_HALTED:
-        break;
+    case EVENT_HALTED: /* meanwhile its lease was perhaps renewed */
+        view->hold_end_us = event->at_us + event->remaining_ms * 1000;
+        return;
     }
     view->since_us = event->at_us;
 }

@@ -7,7 +7,8 @@
  * Just before it writes, the worker asks whether its hold is still valid. That question costs no
  * message, and it is what saves the counter when the process was stopped past its lease. (A process
  * may still be stopped between the question and the write. A store that must survive that has to
- * refuse late writers itself; this demo halts its workers only before the question.)
+ * refuse late writers itself, by the fence of their holds; this demo halts its workers only before
+ * the question.)
  *
  * Everything the worker does is reported, and a write is reported after it was made. The story
  * kills workers only where they halt, so that the reports always add up to the writes.
@@ -27,6 +28,7 @@
 #define THINK_MS 20 /* at most, between two turns */
 #define TRY_MS   1000
 #define RETRY_MS 10
+#define BEAT_MS  100 /* between two signs of life while halted */
 
 struct worker {
     const struct worker_setup *setup;
@@ -90,7 +92,7 @@ static _Noreturn void give_up(const struct worker *worker, hf_status status, con
     _exit(1);
 }
 
-/* Takes in the orders that are there; with wait_ms = -1, waits until there is one. */
+/* Takes in the orders that are there; waits so long for the first one. */
 static void orders_take(struct worker *worker, int wait_ms)
 {
     struct pollfd orders = {.fd = worker->setup->order_fd, .events = POLLIN};
@@ -105,15 +107,16 @@ static void orders_take(struct worker *worker, int wait_ms)
     }
 }
 
-static void halt_if_ordered(struct worker *worker)
+static void halt_if_ordered(struct worker *worker, const hf_hold *hold)
 {
     orders_take(worker, 0);
     if (!worker->halt_ordered)
         return;
     worker->halt_ordered = false;
-    tell(worker, (struct event){.kind = EVENT_HALTED});
-    while (!worker->go_ordered)
-        orders_take(worker, -1);
+    while (!worker->go_ordered) {
+        tell(worker, (struct event){.kind = EVENT_HALTED, .remaining_ms = hf_remaining_ms(hold)});
+        orders_take(worker, BEAT_MS);
+    }
     worker->go_ordered = false;
 }
 
@@ -121,12 +124,14 @@ static void halt_if_ordered(struct worker *worker)
 static void turn(struct worker *worker, const hf_hold *hold)
 {
     const char *path = worker->setup->counter_path;
-    tell(worker, (struct event){.kind = EVENT_ENTERED, .remaining_ms = hf_remaining_ms(hold)});
+    tell(worker, (struct event){.kind = EVENT_ENTERED,
+                                .remaining_ms = hf_remaining_ms(hold),
+                                .fence = hf_fence(hold)});
     long number = counter_read(path);
     if (number < 0)
         give_up(worker, HF_EINTERNAL, "the counter file cannot be read");
     work_ms(TURN_MS);
-    halt_if_ordered(worker);
+    halt_if_ordered(worker, hold);
     if (hold != NULL && !hf_is_valid(hold)) {
         tell(worker, (struct event){.kind = EVENT_SKIPPED});
         return;

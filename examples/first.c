@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The smallest complete program: waits up to five seconds for a lock, says how long it may keep it,
- * and gives it back. Every failure arrives at the same line, with a name and a reason.
+ * The smallest complete program: waits up to five seconds for a lock, shows its fence, and gives it
+ * back. Every failure arrives at the same line, with a name and a reason.
  */
 #include <holdfast.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ int main(int argc, char **argv)
     if (status == HF_OK)
         status = hf_acquire(client, "order:42", HF_ACQUIRE(.wait_ms = 5000), &hold, &error);
     if (status == HF_OK) {
-        printf("order:42 is ours for %lld ms\n", (long long)hf_remaining_ms(hold));
+        printf("order:42 is ours, with the fence %llu\n", (unsigned long long)hf_fence(hold));
         status = hf_release(&hold, &error);
     }
     printf("%s: %s\n", hf_status_name(status), status == HF_OK ? "released" : error.text);

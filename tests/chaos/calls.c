@@ -13,6 +13,10 @@
 #include "client.h"
 #include "ticker.h"
 
+/* Whoever names it shares; the judge knows them as one party. */
+#define SHARED_OWNER "chaos-owner"
+enum { SHARED_PARTY = 1 };
+
 struct watch {
     enum call_kind kind;
     int64_t bound_ms;
@@ -31,6 +35,8 @@ static struct watch watch_begin(enum call_kind kind, int64_t bound_ms)
 static bool is_surprise(enum call_kind kind, hf_status status)
 {
     bool release = kind == CALL_RELEASE || kind == CALL_RELEASE_NOWAIT;
+    if (status == HF_ENOTHELD)
+        return kind != CALL_REVOKE;
     return status < HF_OK || status > HF_ECANCELLED ? status != HF_ECLOSED || !release : false;
 }
 
@@ -57,7 +63,7 @@ static void watch_end(struct board *board, const struct watch *watch, hf_status 
                  (long long)(lost / MS_NS), hf_status_name(status), text);
     if (is_surprise(watch->kind, status) || !is_consistent(error, status))
         complain(board, "%s returned %s: %s", names[watch->kind], hf_status_name(status), text);
-    if (status >= HF_OK && status <= HF_EINTERNAL)
+    if (status >= HF_OK && (int)status < STATUSES)
         (void)atomic_fetch_add(&board->statuses[watch->kind][status], 1);
 }
 
@@ -84,6 +90,9 @@ bool call_open(struct party *party)
 
 void call_close(struct party *party)
 {
+    hf_stats stats;
+    if (hf_stats_read(party->client, &stats) == HF_OK)
+        (void)atomic_fetch_add(&party->chaos->board->renewed, (long long)stats.renewals);
     struct watch watch = watch_begin(CALL_CLOSE, party->call_timeout_ms);
     hf_status status = hf_close(party->client);
     watch_end(party->chaos->board, &watch, status, NULL);
@@ -103,7 +112,7 @@ static void write_down(struct worker *worker, const struct tenure *tenure)
 }
 
 /* The deadline only grows. A hold that is already over adds nothing to what was believed. */
-static void believe_until_deadline(struct worker *worker, struct tenure *tenure)
+static int64_t believe_until_deadline(struct worker *worker, struct tenure *tenure)
 {
     int64_t asked_ns = now_ns();
     int64_t remaining_ms = call_remaining(worker, tenure);
@@ -111,6 +120,16 @@ static void believe_until_deadline(struct worker *worker, struct tenure *tenure)
     if (remaining_ms > 0 && until_ns > tenure->belief.until_ns)
         tenure->belief.until_ns = until_ns;
     write_down(worker, tenure);
+    return remaining_ms;
+}
+
+bool call_is_valid(struct worker *worker, struct tenure *tenure)
+{
+    bool was_lost = atomic_load(&tenure->listener->lost);
+    bool valid = believe_until_deadline(worker, tenure) > 0 && hf_is_valid(tenure->hold);
+    if (was_lost && valid)
+        complain(worker->party->chaos->board, "a hold is valid after LOST was told");
+    return valid;
 }
 
 int64_t call_remaining(struct worker *worker, const struct tenure *tenure)
@@ -141,6 +160,24 @@ struct asked {
     int64_t cancel_after_ms; /* -1: no cancel */
 };
 
+/* Most are renewed, at whatever interval; some are left to their lease, some to a limit. */
+static void wish_renewal(struct chance *chance, hf_acquire_options *options)
+{
+    int lease_ms = (int)options->lease_ms;
+    options->no_renewal = chance_percent(chance, 30);
+    if (!options->no_renewal && chance_percent(chance, 60))
+        options->renew_interval_ms = chance_between(chance, 20, lease_ms * 9 / 10);
+    if (chance_percent(chance, 30))
+        options->renew_timeout_ms = chance_between(chance, 10, lease_ms);
+    if (chance_percent(chance, 20))
+        options->max_hold_ms = chance_between(chance, 50, 2 * lease_ms);
+    if (chance_percent(chance, 30))
+        options->warn_ms = chance_between(chance, 1, lease_ms - 1);
+    options->no_reentry = chance_percent(chance, 30);
+    if (chance_percent(chance, 15))
+        options->owner = SHARED_OWNER;
+}
+
 static void ask_at_random(struct worker *worker, struct asked *asked)
 {
     struct chance *chance = &worker->chance;
@@ -148,6 +185,7 @@ static void ask_at_random(struct worker *worker, struct asked *asked)
     *asked = (struct asked){.options = {.size = sizeof(*options)}, .cancel_after_ms = -1};
     options->lease_ms = chance_between(chance, LEASE_LEAST_MS, LEASE_MOST_MS);
     options->retry_interval_ms = chance_between(chance, 1, 50);
+    wish_renewal(chance, options);
     asked->bound_ms = worker->party->call_timeout_ms;
     int kind = chance_between(chance, 0, 9);
     if (kind < 5) { /* waits */
@@ -195,9 +233,19 @@ static void begin_tenure(struct worker *worker, struct tenure *tenure, uint32_t 
     tenure->belief = (belief){.lock = lock,
                               .client = worker->number,
                               .hold = ++worker->holds,
+                              .party = tenure->shared ? SHARED_PARTY : 0,
                               .from_ns = now,
                               .until_ns = now};
     believe_until_deadline(worker, tenure);
+}
+
+static struct listener *new_listener(struct worker *worker)
+{
+    struct listener *listener = &worker->listeners[worker->holds % LISTENERS_KEPT];
+    listener->board = worker->party->chaos->board;
+    atomic_store(&listener->released, false);
+    atomic_store(&listener->lost, false);
+    return listener;
 }
 
 bool call_acquire(struct worker *worker, struct tenure *tenure)
@@ -211,6 +259,12 @@ bool call_acquire(struct worker *worker, struct tenure *tenure)
     ask_at_random(worker, &asked);
     if (!plan_cancel(worker, &asked))
         return false;
+    tenure->listener = new_listener(worker);
+    asked.options.on_event = listen_to;
+    asked.options.arg = tenure->listener;
+    tenure->again = NULL;
+    tenure->shared = asked.options.owner != NULL;
+    tenure->reenters = !tenure->shared && !asked.options.no_reentry;
     bool contended = atomic_load(&board->held_until[lock]) > now_ns();
     struct watch watch = watch_begin(CALL_ACQUIRE, asked.bound_ms);
     hf_status status =
@@ -273,6 +327,7 @@ void call_release(struct worker *worker, struct tenure *tenure)
     call_give_up(worker, tenure);
     bool was_valid = hf_is_valid(tenure->hold);
     expect_no_revival(worker, was_valid, release(worker, &tenure->hold));
+    atomic_store(&tenure->listener->released, true);
 }
 
 void call_release_left(struct worker *worker)
@@ -283,4 +338,50 @@ void call_release_left(struct worker *worker)
     if (status != HF_ECLOSED)
         complain(worker->party->chaos->board, "a release after hf_close() says %s",
                  hf_status_name(status));
+}
+
+/* ---- Again, and others ----------------------------------------------------------------------- */
+
+/* No message is needed, so its bound is no time at all; unless the hold ends meanwhile, and then it
+ * is an acquire like any other, of a lock that nothing is believed about. */
+void call_reenter(struct worker *worker, struct tenure *tenure)
+{
+    struct party *party = worker->party;
+    hf_error error;
+    char name[16];
+    if (!tenure->reenters || !chance_percent(&worker->chance, 30))
+        return;
+    lock_name(name, (int)tenure->belief.lock);
+    struct watch watch = watch_begin(CALL_REENTER, party->call_timeout_ms);
+    hf_status status = hf_acquire(party->client, name, NULL, &tenure->again, &error);
+    bool still_valid = hf_is_valid(tenure->hold);
+    watch_end(party->chaos->board, &watch, status, &error);
+    if (still_valid && (status != HF_OK || hf_fence(tenure->again) != hf_fence(tenure->hold)))
+        complain(party->chaos->board, "a thread did not re-enter its own lock: %s %s",
+                 hf_status_name(status), error.text);
+}
+
+void call_leave_again(struct worker *worker, struct tenure *tenure)
+{
+    if (tenure->again != NULL)
+        (void)release(worker, &tenure->again);
+}
+
+/* Somebody who does not get a lock asks who has it, and sometimes for it. */
+void call_look_around(struct worker *worker)
+{
+    static _Thread_local hf_inspection seen;
+    struct party *party = worker->party;
+    hf_error error;
+    char name[16];
+    if (!chance_percent(&worker->chance, 30))
+        return;
+    lock_name(name, chance_between(&worker->chance, 0, LOCKS - 1));
+    bool asks = chance_percent(&worker->chance, 50);
+    struct watch watch = watch_begin(asks ? CALL_REVOKE : CALL_INSPECT, party->call_timeout_ms);
+    hf_status status = asks ? hf_revoke(party->client, name, 0, "others wait", &error)
+                            : hf_inspect(party->client, name, 0, &seen, &error);
+    watch_end(party->chaos->board, &watch, status, &error);
+    if (!asks && status == HF_OK && seen.held && seen.hold_count == 0)
+        complain(party->chaos->board, "a lock is held by nobody");
 }

@@ -24,7 +24,7 @@ enum {
     THREADS = 3,
     LEASE_LEAST_MS = 300,
     LEASE_MOST_MS = 1500,
-    STATUSES = HF_EINTERNAL + 1,
+    STATUSES = HF_ENOTHELD + 1,
     EXCESS_ALLOWED_MS = 2000
 };
 
@@ -33,9 +33,12 @@ enum {
 #define CALL_MAP(X)                        \
     X(OPEN, "hf_open")                     \
     X(ACQUIRE, "hf_acquire")               \
+    X(REENTER, "hf_acquire, again")        \
     X(EXTEND, "hf_extend")                 \
     X(RELEASE, "hf_release")               \
     X(RELEASE_NOWAIT, "hf_release_nowait") \
+    X(INSPECT, "hf_inspect")               \
+    X(REVOKE, "hf_revoke")                 \
     X(CLOSE, "hf_close")
 
 #define FAULT_MAP(X)                                       \
@@ -63,8 +66,12 @@ struct board {
     atomic_llong statuses[CALL_KINDS][STATUSES];
     atomic_llong worst_excess_ns[CALL_KINDS];
     atomic_llong faults[FAULT_KINDS];
-    atomic_llong contended;         /* grants of a lock that was held when it was asked for */
-    atomic_llong increments[LOCKS]; /* writes to the counters that their writers made */
+    atomic_llong contended;           /* grants of a lock that was held when it was asked for */
+    atomic_llong increments[LOCKS];   /* writes to the counters that their writers made */
+    atomic_llong acknowledged[LOCKS]; /* writes that the registers took (register.h) */
+    atomic_llong refused;             /* and those that came with a fence of the past */
+    atomic_llong renewed;             /* renewals of clients that were closed */
+    atomic_llong told[HF_LOST + 1][HF_REASONS]; /* by on_event */
     atomic_llong held_until[LOCKS]; /* the newest belief, a hint for the two counts above */
     atomic_int held_by[LOCKS];      /* the slot of the process, -1: nobody */
     atomic_llong sessions;          /* clients that were closed in an orderly way */

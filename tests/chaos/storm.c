@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "register.h"
 #include "ticker.h"
 
 enum { FAULT_PAUSE_LEAST_MS = 20, FAULT_PAUSE_MOST_MS = 300, SETTLE_BOUND_MS = 20000 };
@@ -287,7 +288,7 @@ static bool make_counters(const struct chaos *chaos)
         bool made = file >= 0 && write(file, &zero, sizeof(zero)) == (ssize_t)sizeof(zero);
         if (file >= 0)
             (void)close(file);
-        if (!made)
+        if (!made || !register_make(chaos->folder, i))
             return false;
     }
     return true;
@@ -354,11 +355,20 @@ void storm_settle(struct storm *storm)
         complain(board, "a process does not finish within %d ms of the end", SETTLE_BOUND_MS);
 }
 
+/* Fences and notes are kept for an hour or so, but never for ever. */
+static const char leftover_keys[] =
+    "local left = {} "
+    "for _, key in ipairs(redis.call('KEYS', '*')) do "
+    "  local kept = string.match(key, '^hf:[fw]:') and redis.call('PTTL', key) > 0 "
+    "  if not kept then left[#left + 1] = key end "
+    "end "
+    "return table.concat(left, ' ')";
+
 const char *storm_leftovers(struct storm *storm)
 {
     kill_and_reap(&storm->proxy.pid); /* what it still had for the server is gone with it */
     sleep_ms(LEASE_MOST_MS + 100);
-    return raw(storm->server, "EVAL %s 0", "return table.concat(redis.call('KEYS', '*'), ' ')");
+    return raw(storm->server, "EVAL %s 0", leftover_keys);
 }
 
 void storm_end(struct storm *storm)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a thread of a client process does: acquires, works while it may, renews, releases, and
  * again, everything by chance. Its work is a counter in a file, one per lock, incremented as
- * naively as can be, and only right after the library has said that the hold is valid.
+ * naively as can be, and only right after the library has said that the hold is valid; and another
+ * one in a store that knows fences (register.h), where no increment may get lost.
  *
  * The narrow moments are where faults hurt, and a stop by the driver rarely hits them. So a worker
  * sometimes stops its own process at one of them: before asking, right after the grant, between the
@@ -13,6 +14,7 @@
 
 #include "../lib/process.h"
 #include "client.h"
+#include "register.h"
 
 enum { STOP_PER_MILLE = 4, STEPS_MOST = 8, NAP_MOST_MS = 15 };
 
@@ -34,7 +36,7 @@ static void nap(struct worker *worker, int most_ms)
     sleep_ms(chance_between(&worker->chance, 0, most_ms));
 }
 
-static void increment(struct worker *worker, const struct tenure *tenure)
+static void increment(struct worker *worker, struct tenure *tenure)
 {
     struct board *board = worker->party->chaos->board;
     uint32_t lock = tenure->belief.lock;
@@ -46,31 +48,69 @@ static void increment(struct worker *worker, const struct tenure *tenure)
     }
     nap(worker, 3);
     value++;
-    if (!hf_is_valid(tenure->hold))
+    if (!call_is_valid(worker, tenure))
         return;
     perhaps_stop(worker);
     if (pwrite(file, &value, sizeof(value), 0) == (ssize_t)sizeof(value))
         (void)atomic_fetch_add(&board->increments[lock], 1);
 }
 
+/* The store refuses whoever was followed by another holder. Who is refused and then asks the
+ * library must hear that it has lost the lock. */
+static void judge(struct worker *worker, struct tenure *tenure, enum register_answer answer)
+{
+    struct board *board = worker->party->chaos->board;
+    if (answer == REGISTER_BROKEN)
+        complain(board, "the register cannot be used");
+    if (answer != REGISTER_REFUSED)
+        return;
+    (void)atomic_fetch_add(&board->refused, 1);
+    if (hf_is_valid(tenure->hold))
+        complain(board, "a valid holder has a smaller fence than another one before it");
+}
+
+/* No question of validity here: the fence is what protects it, also when the process stops. */
+static void increment_fenced(struct worker *worker, struct tenure *tenure)
+{
+    const struct chaos *chaos = worker->party->chaos;
+    int lock = (int)tenure->belief.lock;
+    uint64_t fence = hf_fence(tenure->hold);
+    int64_t value = 0;
+    enum register_answer answer = register_read(chaos->folder, lock, fence, &value);
+    if (answer == REGISTER_DONE) {
+        nap(worker, 3);
+        perhaps_stop(worker);
+        answer = register_write(chaos->folder, lock, fence, value + 1);
+        if (answer == REGISTER_DONE)
+            (void)atomic_fetch_add(&chaos->board->acknowledged[lock], 1);
+    }
+    judge(worker, tenure, answer);
+}
+
+/* Those who share a lock agree on their work themselves, which is not what is tested here. */
 static void step(struct worker *worker, struct tenure *tenure, bool may_extend)
 {
     int what = chance_between(&worker->chance, 0, 9);
-    if (what < 6)
+    if (what < 3 && !tenure->shared)
         increment(worker, tenure);
+    else if (what < 6 && !tenure->shared)
+        increment_fenced(worker, tenure);
     else if (what < 9 || !may_extend)
         nap(worker, NAP_MOST_MS);
     else
         call_extend(worker, tenure);
 }
 
-/* Most work ends in good time; some goes on until the lease ends. */
+/* Most work ends in good time; some goes on until the lease ends, or for two leases if the watchdog
+ * keeps it. */
 static void work(struct worker *worker, struct tenure *tenure)
 {
-    bool to_the_end = chance_percent(&worker->chance, 2);
+    bool stays = chance_percent(&worker->chance, 5);
+    int64_t stays_until_ns = now_ns() + (stays ? 2 * tenure->longest_lease_ms * MS_NS : 0);
     int steps = chance_between(&worker->chance, 0, STEPS_MOST);
-    while ((steps-- > 0 || to_the_end) && hf_is_valid(tenure->hold) && !over(worker))
-        step(worker, tenure, !to_the_end);
+    while ((steps-- > 0 || now_ns() < stays_until_ns) && call_is_valid(worker, tenure) &&
+           !over(worker))
+        step(worker, tenure, !stays);
     (void)call_remaining(worker, tenure);
 }
 
@@ -82,10 +122,13 @@ void *worker_run(void *arg)
         perhaps_stop(worker);
         if (!call_acquire(worker, &tenure)) {
             nap(worker, NAP_MOST_MS);
+            call_look_around(worker);
             continue;
         }
         perhaps_stop(worker);
+        call_reenter(worker, &tenure);
         work(worker, &tenure);
+        call_leave_again(worker, &tenure);
         if (over(worker) && chance_percent(&worker->chance, 50)) {
             call_give_up(worker, &tenure);
             worker->left = tenure.hold;

@@ -10,9 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../lib/redis_server.h"
+#include "fixture.h"
 
-static struct redis_server *server;
 static hf_client *client;
 static hf_hold *hold;
 static hf_hold *second;
@@ -27,20 +26,11 @@ static int begin(void **state)
     (void)state;
     server = redis_server_start(NULL);
     descriptors_before = open_descriptors();
-    EXPECT(HF_OK, hf_open(server->url, NULL, &client, &error));
+    open_client(&client);
     EXPECT(HF_OK, hf_acquire(client, "lock", HF_ACQUIRE(.lease_ms = 30000), &hold, &error));
     EXPECT(HF_OK, hf_acquire(client, "second", HF_ACQUIRE(.lease_ms = 30000), &second, &error));
     (void)snprintf(value, sizeof(value), "%s", raw(server, "GET lock"));
     return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    hf_status closed = hf_close(client);
-    process_end_all();
-    redis_server_end_all();
-    return closed == HF_OK ? 0 : -1;
 }
 
 /* The parent's holds are what they were, and still the parent's to use. */
@@ -53,6 +43,27 @@ static void expect_untouched(void)
     EXPECT(HF_OK, hf_release(&hold, &error));
     EXPECT(HF_OK, hf_release(&second, &error));
     assert_string_equal(raw(server, "EXISTS lock second"), "0");
+}
+
+/* The calls that look at locks, or act on those of others. */
+static bool see_nothing(void *arg, const hf_inspection *inspection)
+{
+    (void)arg;
+    return inspection != NULL;
+}
+
+static void look_at_everything(int line, void *arg)
+{
+    hf_inspection inspection;
+    hf_stats stats;
+    (void)arg;
+    hf_status inspected = hf_inspect(client, "lock", 0, &inspection, NULL);
+    hf_status listed = hf_list(client, NULL, see_nothing, NULL, NULL);
+    hf_status revoked = hf_revoke(client, "lock", 0, "please", NULL);
+    hf_status broken = hf_break(client, "lock", 0, NULL, NULL);
+    hf_status counted = hf_stats_read(client, &stats);
+    line_say(line, "%s %s %s %s %s", hf_status_name(inspected), hf_status_name(listed),
+             hf_status_name(revoked), hf_status_name(broken), hf_status_name(counted));
 }
 
 static void run_child(process_body *body, const char *report)
@@ -72,7 +83,7 @@ static void use_everything(int line, void *arg)
     hf_status acquired = hf_acquire(client, "third", NULL, &fresh, &why);
     bool said = why.status == acquired && why.text[0] != '\0' && fresh == NULL;
     hf_status extended = hf_extend(hold, 0, NULL);
-    bool valid = hf_is_valid(hold);
+    bool valid = hf_is_valid(hold) || hf_hold_state(hold) != HF_LOST || hf_descriptor(hold) != -1;
     int remaining = (int)hf_remaining_ms(hold);
     hf_status released = hf_release(&hold, NULL);
     hf_status let_go = hf_release_nowait(&second);
@@ -129,6 +140,7 @@ static void every_call_in_a_child_is_refused(void **state)
     (void)state;
     run_child(use_everything, "HF_EFORKED HF_EFORKED HF_EFORKED HF_EFORKED "
                               "valid 0, remaining 0, said 1, cleared 1");
+    run_child(look_at_everything, "HF_EFORKED HF_EFORKED HF_EFORKED HF_EFORKED HF_EFORKED");
     assert_string_equal(raw(server, "EXISTS third"), "0");
     expect_untouched();
 }
@@ -179,7 +191,7 @@ static void a_child_may_open_its_own(void **state)
     expect_untouched();
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end_everything)
 
 int main(void)
 {

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "../lib/redis_server.h"
+#include "fixture.h"
 
 struct name {
     const char *bytes;
@@ -19,30 +19,20 @@ struct name {
         literal, sizeof(literal) - 1 \
     }
 
-static struct redis_server *server;
 static hf_client *client;
 static hf_error error;
 
 static int start(void **state)
 {
-    (void)state;
-    server = redis_server_start(NULL);
-    EXPECT(HF_OK, hf_open(server->url, NULL, &client, &error));
-    return 0;
+    int result = start_server(state);
+    open_client(&client);
+    return result;
 }
 
-static int end(void **state)
+static int begin(void **state)
 {
     (void)state;
-    hf_status ended = hf_close(client);
-    redis_server_end_all();
-    return ended == HF_OK ? 0 : -1;
-}
-
-static int empty_server(void **state)
-{
-    (void)state;
-    assert_string_equal(raw(server, "FLUSHALL"), "OK");
+    empty_server();
     return 0;
 }
 
@@ -67,7 +57,8 @@ static void release_all(const struct name *names, size_t count, hf_hold **holds)
     hf_hold *other;
     for (size_t i = 0; i < count; i++)
         EXPECT(HF_EBUSY, hf_acquire(client, names[i].bytes,
-                                    HF_ACQUIRE(.name_length = names[i].length), &other, &error));
+                                    HF_ACQUIRE(.name_length = names[i].length, .no_reentry = true),
+                                    &other, &error));
     for (size_t i = 0; i < count; i++) {
         EXPECT(HF_OK, hf_release(&holds[i], &error));
         for (size_t j = 0; j < count; j++)
@@ -189,7 +180,7 @@ static void strings_are_copied(void **state)
     EXPECT_STATUS(HF_OK, hf_close(copied));
 }
 
-#define TEST(function) cmocka_unit_test_setup(function, empty_server)
+#define TEST(function) cmocka_unit_test_setup(function, begin)
 
 int main(void)
 {
@@ -199,5 +190,5 @@ int main(void)
         TEST(the_longest_name_is_accepted), TEST(the_longest_prefix_and_name_are_accepted),
         TEST(strings_are_copied),
     };
-    return cmocka_run_group_tests_name("names", tests, start, end);
+    return cmocka_run_group_tests_name("names", tests, start, end_everything);
 }

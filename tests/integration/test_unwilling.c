@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "../lib/redis_server.h"
+#include "fixture.h"
 
 enum { WAIT_MS = 300 };
 
@@ -20,53 +20,40 @@ static struct attempt waiter;
 static int begin(void **state)
 {
     (void)state;
-    client = NULL;
     hold = NULL;
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    hf_status ended = hf_close(client);
-    redis_server_end_all();
-    return ended == HF_OK ? 0 : -1;
-}
-
 /* ---- Verbs ----------------------------------------------------------------------------------- */
-
-static void open_client(const struct redis_server *server)
-{
-    EXPECT(HF_OK, hf_open(server->url, NULL, &client, &error));
-}
 
 static void expect_acquired(int64_t wait_ms)
 {
-    EXPECT(HF_OK,
-           hf_acquire(client, "lock", HF_ACQUIRE(.wait_ms = wait_ms, .retry_interval_ms = 20),
-                      &hold, &error));
+    hold = acquire_with(client, HF_ACQUIRE(.wait_ms = wait_ms, .retry_interval_ms = 20));
 }
 
-static void expect_released(void)
-{
-    EXPECT(HF_OK, hf_release(&hold, &error));
-}
-
-/* One try says so, and so does a wait when it is over; both in their bounds. */
+/* One try says so, and so does a wait when it is over; both in their bounds. Never by re-entry,
+ * which would not ask the server. */
 static void expect_unavailable(const char *name, const char *word)
 {
     hf_hold *none;
     int64_t start = now_ms();
-    EXPECT(HF_EUNAVAILABLE, hf_acquire(client, name, NULL, &none, &error));
+    EXPECT(HF_EUNAVAILABLE,
+           hf_acquire(client, name, HF_ACQUIRE(.no_reentry = true), &none, &error));
     EXPECT_TOOK(start, 0, 1000);
     if (strstr(error.text, word) == NULL)
         fail_msg("does not say %s: %s", word, error.text);
 
-    start = now_ms();
-    EXPECT(HF_EUNAVAILABLE,
-           hf_acquire(client, name, HF_ACQUIRE(.wait_ms = WAIT_MS, .retry_interval_ms = 20), &none,
-                      &error));
-    EXPECT_TOOK(start, WAIT_MS / 2, WAIT_MS);
+    /* A server that is slow as well may still be owing an answer when the wait is over. */
+    hf_status waited = HF_EUNKNOWN;
+    for (int i = 0; i < 5 && waited == HF_EUNKNOWN; i++) {
+        start = now_ms();
+        waited =
+            hf_acquire(client, name,
+                       HF_ACQUIRE(.wait_ms = WAIT_MS, .retry_interval_ms = 20, .no_reentry = true),
+                       &none, &error);
+        EXPECT_TOOK(start, WAIT_MS / 2, WAIT_MS);
+    }
+    EXPECT(HF_EUNAVAILABLE, waited);
     if (strstr(error.text, word) == NULL)
         fail_msg("does not say %s: %s", word, error.text);
 }
@@ -78,14 +65,14 @@ static void a_replica_is_refused_until_it_is_promoted(void **state)
     (void)state;
     struct redis_server *primary = redis_server_start(&(struct redis_server_options){
         .extra = (const char *const[]){"--repl-diskless-sync-delay", "0", NULL}});
-    struct redis_server *replica = redis_server_start(NULL);
-    assert_string_equal(raw(replica, "REPLICAOF 127.0.0.1 %d", primary->port), "OK");
-    WAIT_UNTIL(strstr(raw(replica, "INFO replication"), "master_link_status:up") != NULL, 10000);
-    open_client(replica);
+    server = redis_server_start(NULL);
+    assert_string_equal(raw(server, "REPLICAOF 127.0.0.1 %d", primary->port), "OK");
+    WAIT_UNTIL(strstr(raw(server, "INFO replication"), "master_link_status:up") != NULL, 10000);
+    open_client(&client);
     expect_unavailable("lock", "replica");
 
     attempt_begin(&waiter, client, "lock", HF_ACQUIRE(.wait_ms = 20000, .retry_interval_ms = 20));
-    assert_string_equal(raw(replica, "REPLICAOF NO ONE"), "OK");
+    assert_string_equal(raw(server, "REPLICAOF NO ONE"), "OK");
     assert_int_equal(attempt_end(&waiter), HF_OK);
     EXPECT(HF_OK, hf_release(&waiter.hold, &error));
 }
@@ -97,58 +84,45 @@ static void a_primary_that_is_demoted_is_noticed(void **state)
     (void)state;
     struct redis_server *primary = redis_server_start(&(struct redis_server_options){
         .extra = (const char *const[]){"--repl-diskless-sync-delay", "60", NULL}});
-    struct redis_server *server = redis_server_start(NULL);
-    open_client(server);
+    server = redis_server_start(NULL);
+    open_client(&client);
     expect_acquired(0);
     assert_string_equal(raw(server, "REPLICAOF 127.0.0.1 %d", primary->port), "OK");
     expect_unavailable("other", "replica");
     assert_string_equal(raw(server, "REPLICAOF NO ONE"), "OK");
     EXPECT(HF_OK, hf_extend(hold, 0, &error));
-    expect_released();
+    release(&hold);
     expect_acquired(20000);
-    expect_released();
+    release(&hold);
 }
 
 static void out_of_memory_stops_taking_but_not_releasing(void **state)
 {
     (void)state;
-    struct redis_server *server = redis_server_start(NULL);
-    open_client(server);
+    server = redis_server_start(NULL);
+    open_client(&client);
     expect_acquired(0);
     assert_string_equal(raw(server, "CONFIG SET maxmemory 1mb maxmemory-policy noeviction"), "OK");
     assert_true(strncmp(raw(server, "SET probe x"), "OOM", 3) == 0);
     expect_unavailable("other", "OOM");
     EXPECT(HF_OK, hf_extend(hold, 30000, &error));
     assert_in_range(raw_number(server, "PTTL lock"), 20000, 30000);
-    expect_released();
+    release(&hold);
     assert_string_equal(raw(server, "EXISTS lock"), "0");
 
     assert_string_equal(raw(server, "CONFIG SET maxmemory 0"), "OK");
     expect_acquired(5000);
-    expect_released();
-}
-
-/* Sends a command whose answer nobody waits for yet. */
-static redisContext *begin_endless_script(struct redis_server *server)
-{
-    int written = 0;
-    redisContext *context = redisConnectUnix(server->socket);
-    assert_non_null(context);
-    assert_int_equal(context->err, 0);
-    assert_int_equal(redisAppendCommand(context, "EVAL %s 0", "while true do end"), REDIS_OK);
-    while (!written)
-        assert_int_equal(redisBufferWrite(context, &written), REDIS_OK);
-    return context;
+    release(&hold);
 }
 
 static void a_busy_server_is_waited_for(void **state)
 {
     (void)state;
-    struct redis_server *server = redis_server_start(&(struct redis_server_options){
+    server = redis_server_start(&(struct redis_server_options){
         .extra = (const char *const[]){"--busy-reply-threshold", "20", NULL}});
-    open_client(server);
+    open_client(&client);
     expect_acquired(0);
-    redisContext *endless = begin_endless_script(server);
+    redisContext *endless = begin_endless_script();
     WAIT_UNTIL(strncmp(raw(server, "PING"), "BUSY", 4) == 0, 5000);
     expect_unavailable("other", "BUSY");
     expect_unavailable("lock", "BUSY");
@@ -157,16 +131,16 @@ static void a_busy_server_is_waited_for(void **state)
     WAIT_UNTIL(strcmp(raw(server, "PING"), "PONG") == 0, 5000);
     redisFree(endless);
     EXPECT(HF_OK, hf_extend(hold, 0, &error));
-    expect_released();
+    release(&hold);
     expect_acquired(5000);
-    expect_released();
+    release(&hold);
 }
 
 /* Four hundred keys that take 5 ms each to load: a state that lasts two seconds. */
 static void a_loading_server_is_waited_for(void **state)
 {
     (void)state;
-    struct redis_server *server = redis_server_start(&(struct redis_server_options){
+    server = redis_server_start(&(struct redis_server_options){
         .may_be_loading = true,
         .extra = (const char *const[]){"--key-load-delay", "5000",
                                        "--loading-process-events-interval-bytes", "1024", NULL}});
@@ -178,23 +152,23 @@ static void a_loading_server_is_waited_for(void **state)
     redis_server_restart(server);
     assert_true(strncmp(raw(server, "PING"), "LOADING", 7) == 0);
 
-    open_client(server);
+    open_client(&client);
     expect_unavailable("lock", "LOADING");
     expect_acquired(20000);
-    expect_released();
+    release(&hold);
     assert_string_equal(raw(server, "EXISTS key400"), "1");
 }
 
 static void a_full_server_is_waited_for(void **state)
 {
     (void)state;
-    struct redis_server *server = redis_server_start(NULL);
+    server = redis_server_start(NULL);
     assert_string_equal(raw(server, "CONFIG SET maxclients 1"), "OK"); /* raw() is that one */
-    open_client(server);
+    open_client(&client);
     expect_unavailable("lock", ""); /* whether its words arrive before it hangs up is its affair */
     assert_string_equal(raw(server, "CONFIG SET maxclients 100"), "OK");
     expect_acquired(5000);
-    expect_released();
+    release(&hold);
 }
 
 /* ---- A state that does not pass -------------------------------------------------------------- */
@@ -202,9 +176,9 @@ static void a_full_server_is_waited_for(void **state)
 static void another_type_of_key_is_reported_at_once(void **state)
 {
     (void)state;
-    struct redis_server *server = redis_server_start(NULL);
+    server = redis_server_start(NULL);
     hf_hold *none;
-    open_client(server);
+    open_client(&client);
     assert_string_equal(raw(server, "RPUSH lock a b c"), "3");
     int64_t start = now_ms();
     EXPECT(HF_ESERVER, hf_acquire(client, "lock", HF_ACQUIRE(.wait_ms = 20000), &none, &error));
@@ -220,8 +194,8 @@ static void another_type_of_key_is_reported_at_once(void **state)
 static void another_type_in_place_of_a_hold_survives(void **state)
 {
     (void)state;
-    struct redis_server *server = redis_server_start(NULL);
-    EXPECT(HF_OK, hf_open(server->url, HF_CLIENT(.call_timeout_ms = 300), &client, &error));
+    server = redis_server_start(NULL);
+    open_client_with(&client, HF_CLIENT(.call_timeout_ms = 300));
     EXPECT(HF_OK, hf_acquire(client, "lock", HF_ACQUIRE(.lease_ms = 5000), &hold, &error));
     assert_string_equal(raw(server, "DEL lock"), "1");
     assert_string_equal(raw(server, "RPUSH lock a b c"), "3");
@@ -236,7 +210,7 @@ static void another_type_in_place_of_a_hold_survives(void **state)
     assert_string_equal(raw(server, "PTTL lock"), "-1");
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end_everything)
 
 int main(void)
 {

@@ -43,6 +43,20 @@ void sleep_ms(int64_t duration_ms)
         ;
 }
 
+int64_t longest_pause_ms(int64_t duration_ms)
+{
+    int64_t before = now_ms();
+    int64_t until = before + duration_ms;
+    int64_t longest = 0;
+    while (before < until) {
+        sleep_ms(2);
+        int64_t now = now_ms();
+        longest = now - before > longest ? now - before : longest;
+        before = now;
+    }
+    return longest;
+}
+
 /* ---- Statuses -------------------------------------------------------------------------------- */
 
 void expect_status(hf_status wanted, hf_status got, const hf_error *error, const char *call,

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A process between clients and a server that passes bytes along and can stall one connection: it
+ * is then neither read nor written nor closed, so neither end learns anything. Start it before the
+ * test opens a client. It ends with process_end_all(). */
+#ifndef HOLDFAST_TESTS_RELAY_H
+#define HOLDFAST_TESTS_RELAY_H
+
+#include "../lib/redis_server.h"
+
+struct relay {
+    struct process *process;
+    char url[64]; /* redis://127.0.0.1:PORT */
+};
+
+struct relay relay_start(const struct redis_server *server);
+
+/* Stalls the oldest connection that is open; returns when nothing moves on it any more. */
+void relay_stall_one(const struct relay *relay);
+void relay_heal(const struct relay *relay);
+
+/* How many connections it has been asked for so far. */
+long long relay_connections(const struct relay *relay);
+
+#endif
