@@ -2,17 +2,18 @@
 /* The core, fed with any sequence of events that its contract (core.h) allows: an application that
  * starts, cancels and releases whenever it likes, a network that connects, cuts and is silent, and
  * a server that answers right, wrong, twice or with garbage, while memory runs out at times. What
- * is checked stands in machine.c.
+ * the server says stands in server.c, and what is checked in machine.c.
  *
  * Input: a few bytes of configuration, then operations (`operations` below), one byte each and
- * their arguments. New operations go to the end of the table: the hand-made inputs of the corpus
- * use small bytes, and those keep their meaning. */
-#include <inttypes.h>
+ * their arguments. Bytes below LATER choose from the first table, which keeps its order, so that
+ * the inputs of the corpus keep their meaning; the others choose from the second, where new
+ * operations go to the end. */
 #include <string.h>
 
 #include "machine.h"
+#include "server.h"
 
-enum { OPERATIONS_MAX = 2000, REPLY_SIZE = 512 };
+enum { OPERATIONS_MAX = 2000 };
 
 /* ---- Choices ---- */
 
@@ -21,16 +22,6 @@ static int64_t choose_ms(void)
     static const int64_t usual[] = {HF_LEASE_MIN_MS, 1000, 10000, HF_MS_MAX};
     uint8_t byte = input_byte(&m.in);
     return byte < 4 ? usual[byte] : HF_LEASE_MIN_MS + byte * 40;
-}
-
-/* A link in that state, or -1. */
-static int choose_link(port state)
-{
-    int first = input_byte(&m.in) % m.config.links;
-    for (int i = 0; i < m.config.links; i++)
-        if (m.ports[(first + i) % m.config.links] == state)
-            return (first + i) % m.config.links;
-    return -1;
 }
 
 static held *choose_hold(void)
@@ -59,12 +50,31 @@ static void start(hf__call **place, hf__instant due)
     machine_step((hf__event){.kind = HF__EVENT_START, .call = *place});
 }
 
+static void add_wishes(hf__wish *wish)
+{
+    wish->reenters = (m.wish & WISH_REENTERS) != 0;
+    if (m.wish & WISH_RENEWED)
+        wish->renew_interval = (hf__span){wish->lease.ns / 3};
+    wish->renew_timeout = (hf__span){wish->lease.ns / 10};
+    if (m.wish & WISH_OWNER)
+        wish->owner = HF__SLICE("owner");
+    if (m.wish & WISH_LABEL)
+        wish->label = HF__SLICE("label");
+    if (m.wish & WISH_WARNED)
+        wish->warn = (hf__span){wish->lease.ns / 2};
+    if (m.wish & WISH_LIMITED)
+        wish->max_hold = (hf__span){wish->lease.ns * 2};
+    if (m.wish & WISH_SECOND_THREAD)
+        wish->who.thread = 2;
+    wish->on_event = m.wish & WISH_DEAF ? NULL : machine_on_event;
+    wish->arg = &m;
+}
+
 static hf_hold *make_hold(void)
 {
     static const char *const usual[] = {"a", "b", "{a}c"};
     static char longest[HF_NAME_MAX];
-    hf__identity who = {.client_id = "client", .host = "host", .pid = 1, .thread = 1};
-    hf__span lease = hf__span_ms(choose_ms());
+    hf__wish wish = {.lease = hf__span_ms(choose_ms())};
     uint8_t choice = input_byte(&m.in);
     input name = {(const uint8_t *)longest, sizeof(longest)};
     if (choice < 128)
@@ -73,8 +83,11 @@ static hf_hold *make_hold(void)
         name = input_take(&m.in, (size_t)choice % 16 + 1);
     if (name.left == 0 || m.numbers == CALLS)
         return NULL;
-    who.number = ++m.numbers;
-    return hf__hold_new(&who, "", 0, (const char *)name.at, name.left, lease);
+    wish.who = (hf__identity){.client_id = "client", .host = "host", .pid = 1, .thread = 1};
+    wish.who.number = ++m.numbers;
+    wish.name = (hf__slice){(const char *)name.at, name.left};
+    add_wishes(&wish);
+    return hf__hold_new(&wish);
 }
 
 static void start_acquire(void)
@@ -151,6 +164,44 @@ static void start_close(void)
     start(place, hf__after(m.now, m.config.call_timeout));
 }
 
+static void choose_wish(void)
+{
+    m.wish = input_byte(&m.in);
+}
+
+static void start_query(void)
+{
+    static const char *const names[] = {"a", "b", "{a}c"};
+    hf__call **place = free_place();
+    uint8_t choice = input_byte(&m.in);
+    hf__slice name = hf__slice_text(names[choice % 3]);
+    hf__slice text = choice & 128 ? HF__SLICE("client:1@host:1/1") : HF__SLICE("");
+    if (place == NULL)
+        return;
+    hf__query *query = hf__query_new((hf__query_kind)(choice >> 2 & 3), HF__SLICE(""), name, text,
+                                     (uint64_t)m.fence);
+    if (query == NULL)
+        return;
+    query_call *asked = machine_allocate(sizeof(*asked));
+    asked->call = (hf__call){.kind = HF__CALL_QUERY, .query = query, .answer = &asked->answer};
+    asked->answer.inspection = &asked->inspection;
+    *place = &asked->call;
+    start(place, hf__after(m.now, m.config.call_timeout));
+}
+
+/* From now on, or not: who is told something takes their time. */
+static void tell_slowly(void)
+{
+    m.tells_slowly = true;
+}
+
+static void return_from_callback(void)
+{
+    m.tells_slowly = false;
+    machine_end_telling();
+    machine_step((hf__event){.kind = HF__EVENT_TICK});
+}
+
 static void starve(void)
 {
     m.allocations_left = input_byte(&m.in) % 16;
@@ -160,7 +211,7 @@ static void starve(void)
 
 static void connect_link(void)
 {
-    int link = choose_link(PORT_CONNECTING);
+    int link = machine_choose_link(PORT_CONNECTING);
     if (link < 0)
         return;
     m.ports[link] = PORT_OPEN;
@@ -169,7 +220,7 @@ static void connect_link(void)
 
 static void cut_link(void)
 {
-    int link = choose_link(input_byte(&m.in) % 2 == 0 ? PORT_OPEN : PORT_CONNECTING);
+    int link = machine_choose_link(input_byte(&m.in) % 2 == 0 ? PORT_OPEN : PORT_CONNECTING);
     if (link >= 0)
         machine_disconnect(link);
 }
@@ -177,7 +228,7 @@ static void cut_link(void)
 static void write_some(void)
 {
     const char *bytes;
-    int link = choose_link(PORT_OPEN);
+    int link = machine_choose_link(PORT_OPEN);
     size_t wanted = (size_t)input_byte(&m.in) * 16;
     if (link < 0)
         return;
@@ -208,94 +259,6 @@ static void sleep_till_wake(void)
     machine_step((hf__event){.kind = HF__EVENT_TICK});
 }
 
-/* ---- The server ---- */
-
-/* In a block of exactly this size, so that reading beyond it is seen. */
-static void feed(int link, const void *bytes, size_t count)
-{
-    if (link < 0 || count == 0)
-        return;
-    char *exact = machine_allocate(count);
-    memcpy(exact, bytes, count);
-    machine_step(
-        (hf__event){.kind = HF__EVENT_BYTES, .link = link, .bytes = exact, .count = count});
-    free(exact);
-}
-
-static void feed_text(const char *text)
-{
-    feed(choose_link(PORT_OPEN), text, strlen(text));
-}
-
-static void say_anything(void)
-{
-    int link = choose_link(PORT_OPEN);
-    input bytes = input_take(&m.in, (size_t)input_byte(&m.in) % 64 + 1);
-    m.said_ms = HF_MS_MAX; /* who knows */
-    feed(link, bytes.at, bytes.left);
-}
-
-/* The answers to a whole greeting: one for each thing that is asked. */
-static void say_greeting(void)
-{
-    char text[REPLY_SIZE], info[64];
-    uint8_t choice = input_byte(&m.in);
-    snprintf(info, sizeof(info), "run_id:%d\r\nrole:%s\r\n", choice % 4,
-             choice >= 240 ? "slave" : "master");
-    size_t length = strlen(info);
-    snprintf(text, sizeof(text), "%s+OK\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n+1\r\n+2\r\n+3\r\n",
-             m.server.password != NULL ? "+OK\r\n+OK\r\n" : "", length, info, length, info);
-    feed_text(text);
-}
-
-static int64_t choose_integer(void)
-{
-    static const int64_t usual[] = {10000, 0, 1, -1, -2, 100, HF_MS_MAX, INT64_MAX, INT64_MIN};
-    uint8_t byte = input_byte(&m.in);
-    int64_t integer = byte < 9 ? usual[byte] : byte * 40;
-    int64_t believed = integer < HF_MS_MAX ? integer : HF_MS_MAX;
-    if (believed > m.said_ms)
-        m.said_ms = believed;
-    return integer;
-}
-
-static void say_integer(void)
-{
-    char text[32];
-    snprintf(text, sizeof(text), ":%" PRId64 "\r\n", choose_integer());
-    feed_text(text);
-}
-
-/* Held by a stranger, or by one of our own holds. */
-static void say_busy(void)
-{
-    char text[REPLY_SIZE], holder[64];
-    snprintf(holder, sizeof(holder), "client:%d@host:1/1", input_byte(&m.in) % CALLS);
-    snprintf(text, sizeof(text), "*2\r\n:%" PRId64 "\r\n$%zu\r\n%s\r\n", choose_integer(),
-             strlen(holder), holder);
-    feed_text(text);
-}
-
-static void say_error(void)
-{
-    static const char *const errors[] = {
-        "-NOSCRIPT No matching script.\r\n",
-        "-LOADING x\r\n",
-        "-BUSY x\r\n",
-        "-OOM x\r\n",
-        "-READONLY x\r\n",
-        "-MASTERDOWN x\r\n",
-        "-ERR max number of clients reached\r\n",
-        "-WRONGTYPE x\r\n",
-        "-NOAUTH x\r\n",
-        "-NOPERM x\r\n",
-        "-MOVED 1 x\r\n",
-        "-\r\n",
-        "-ERR Error running script (call to f_1): @user_script:5: -OOM x\r\n",
-        "-ERR unknown\r\n"};
-    feed_text(errors[input_byte(&m.in) % (sizeof(errors) / sizeof(errors[0]))]);
-}
-
 /* ---- All of it ---- */
 
 static void (*const operations[])(void) = {
@@ -305,13 +268,30 @@ static void (*const operations[])(void) = {
     say_integer,   sleep_till_wake, connect_link,  say_greeting, dawdle,      start_extend,
 };
 
-enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
+static void (*const later_operations[])(void) = {
+    choose_wish,  start_query, tell_slowly, return_from_callback, say_batch,
+    say_to_query, let_go,      start_query, say_bare_integer,     sleep_till_wake,
+};
+
+enum {
+    LATER = 192,
+    OPERATIONS = sizeof(operations) / sizeof(operations[0]),
+    LATER_OPERATIONS = sizeof(later_operations) / sizeof(later_operations[0])
+};
+
+static void operate(uint8_t byte)
+{
+    if (byte < LATER)
+        operations[byte % OPERATIONS]();
+    else
+        later_operations[(byte - LATER) % LATER_OPERATIONS]();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     machine_begin(bytes, count);
     for (int i = 0; i < OPERATIONS_MAX && m.in.left > 0; i++)
-        operations[input_byte(&m.in) % OPERATIONS]();
+        operate(input_byte(&m.in));
     machine_end();
     return 0;
 }

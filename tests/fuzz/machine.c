@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* See machine.h. Checked after every step: nothing is overdue, links that are not open have nothing
  * to write, no call is late, no hold lasts longer than the server ever said, and none comes back
- * after its end. A call is freed the moment it is done, so that ASan sees whoever touches it again,
+ * after its end. on_event hears of handles in our hands only, of changes only, and of nothing after
+ * a loss. A call is freed the moment it is done, so that ASan sees whoever touches it again,
  * and its outcome must be one that the manual names. In the end the server is gone and time jumps:
  * every call must come to its end, and the core must forget all but the holds in our hands. */
 #include "machine.h"
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/state.h" /* only to count holds that the core ought to have forgotten */
+#include "core/state.h" /* only to count what the core ought to have forgotten */
 
 enum { ROUNDS_MAX = 64 };
 
@@ -41,6 +42,7 @@ static void check_outcome(const hf__call *call)
         [HF__CALL_ACQUIRE] = passing | BIT(EBUSY) | BIT(ECANCELLED) | BIT(EINTERNAL),
         [HF__CALL_RELEASE] = passing | BIT(ELOST),
         [HF__CALL_EXTEND] = (passing & ~BIT(EUNKNOWN)) | BIT(ELOST) | BIT(EINVAL),
+        [HF__CALL_QUERY] = passing,
         [HF__CALL_CLOSE] = BIT(OK) | BIT(EUNKNOWN),
     };
     REQUIRE(call->done);
@@ -55,6 +57,30 @@ static void check_hold(held *h)
     REQUIRE(left.ns >= 0 && left.ns <= hf__span_ms(m.said_ms).ns);
     REQUIRE(!h->over || left.ns == 0);
     h->over = left.ns == 0;
+    REQUIRE((hf__hold_state(h->hold, m.now) == HF_LOST) == h->over);
+    REQUIRE(hf__hold_fence(h->hold) > 0);
+}
+
+static void check_inspection(const hf_inspection *seen)
+{
+    REQUIRE(memchr(seen->owner, '\0', sizeof(seen->owner)) != NULL);
+    REQUIRE(seen->holder_count <= HF_HOLDERS_MAX);
+    REQUIRE(seen->held || (seen->holder_count == 0 && seen->hold_count == 0));
+    for (size_t i = 0; i < seen->holder_count; i++) {
+        const hf_holder *holder = &seen->holders[i];
+        REQUIRE(memchr(holder->client_id, '\0', sizeof(holder->client_id)) != NULL);
+        REQUIRE(memchr(holder->host, '\0', sizeof(holder->host)) != NULL);
+        REQUIRE(memchr(holder->label, '\0', sizeof(holder->label)) != NULL);
+        REQUIRE(holder->remaining_ms >= -1 && holder->remaining_ms <= HF_MS_MAX);
+    }
+}
+
+static void finish_query(query_call *query)
+{
+    if (query->call.error.status == HF_OK)
+        check_inspection(&query->inspection);
+    hf__buffer_free(&query->answer.keys);
+    hf__buffer_free(&query->answer.value);
 }
 
 void machine_check(void)
@@ -91,9 +117,60 @@ static void finish(hf__call *call)
         while (m.holds[free_hold].hold != NULL)
             free_hold++; /* there is one: numbers are limited */
         m.holds[free_hold] = (held){.hold = call->hold};
+        if (call->hold->outer != NULL) { /* who enters again knows what it enters */
+            m.holds[free_hold].told_state = (hf_state)call->hold->listener.told_state;
+            m.holds[free_hold].told_reason = (hf_reason)call->hold->listener.told_reason;
+        }
         REQUIRE(hf__hold_remaining(call->hold, m.now).ns > 0);
     }
+    if (call->kind == HF__CALL_QUERY)
+        finish_query((query_call *)call);
     free(call);
+}
+
+/* ---- Telling ---- */
+
+static held *find_held(const hf_hold *hold)
+{
+    for (int i = 0; i < CALLS; i++)
+        if (m.holds[i].hold == hold)
+            return &m.holds[i];
+    return NULL;
+}
+
+void machine_on_event(void *arg, const hf_event *event)
+{
+    held *h = find_held(event->hold);
+    REQUIRE(arg == &m && h != NULL && !h->told_lost);
+    REQUIRE(event->text != NULL && event->remaining_ms >= 0);
+    REQUIRE(event->state != HF_LOST || event->remaining_ms == 0);
+    if (event->reason != HF_REASON_REVOKED) {
+        REQUIRE(event->state != h->told_state || event->reason != h->told_reason);
+        h->told_state = event->state;
+        h->told_reason = event->reason;
+    }
+    h->told_lost = event->state == HF_LOST;
+}
+
+void machine_end_telling(void)
+{
+    if (m.telling == NULL)
+        return;
+    m.telling = NULL;
+    hf__core_told(m.core);
+}
+
+static void tell_all(void)
+{
+    hf__tell tell;
+    while (m.telling == NULL && hf__core_next_tell(m.core, &tell)) {
+        REQUIRE(tell.function == machine_on_event && tell.event.hold == tell.hold);
+        tell.function(tell.arg, &tell.event);
+        m.telling = tell.hold;
+        REQUIRE(hf__core_is_telling(m.core, tell.hold));
+        if (!m.tells_slowly)
+            machine_end_telling();
+    }
 }
 
 static void carry_out(const hf__action *action)
@@ -122,6 +199,7 @@ hf_status machine_step(hf__event event)
     hf__core_step(m.core, &event);
     while (hf__core_next(m.core, &action))
         carry_out(&action);
+    tell_all();
     check_time();
     machine_check();
     return event.status;
@@ -131,6 +209,26 @@ void machine_disconnect(int link)
 {
     machine_step((hf__event){.kind = HF__EVENT_DISCONNECTED, .link = link, .reason = "cut"});
     REQUIRE(m.ports[link] == PORT_CLOSED || m.ports[link] == PORT_CONNECTING);
+}
+
+int machine_choose_link(port state)
+{
+    int first = input_byte(&m.in) % m.config.links;
+    for (int i = 0; i < m.config.links; i++)
+        if (m.ports[(first + i) % m.config.links] == state)
+            return (first + i) % m.config.links;
+    return -1;
+}
+
+int machine_expected(int link, unsigned *group)
+{
+    const hf__link *at = &m.core->links[link];
+    const hf__node *first = hf__list_first(&at->in_flight);
+    if (at->state != HF__LINK_READY || first == NULL)
+        return -1;
+    const hf__request *request = HF__ENTRY(first, hf__request, node);
+    *group = request->group;
+    return request->kind;
 }
 
 /* ---- Beginning and end ---- */
@@ -147,6 +245,7 @@ void machine_begin(const uint8_t *bytes, size_t count)
     m.config.connect_timeout = hf__span_ms(1 + input_byte(&m.in) * 10);
     m.config.reply_timeout = hf__span_ms(1 + input_byte(&m.in) * 10);
     m.config.call_timeout = hf__span_ms(1 + input_byte(&m.in) * 20);
+    m.config.fence_keep = hf__span_ms(3600000);
     snprintf(m.config.client_id, sizeof(m.config.client_id), "client");
     m.now = (hf__instant){1000000000};
     m.core = hf__core_new(&m.config);
@@ -175,6 +274,9 @@ static void cut_all(void)
 static void wind_down(void)
 {
     m.allocations_left = -1;
+    m.tells_slowly = false;
+    machine_end_telling();
+    machine_step((hf__event){.kind = HF__EVENT_TICK});
     for (int i = 0; i < CALLS; i++)
         if (m.calls[i] != NULL && m.calls[i]->kind == HF__CALL_ACQUIRE && m.calls[i]->wait_ms == -1)
             machine_step((hf__event){.kind = HF__EVENT_CANCEL, .call = m.calls[i]});
@@ -187,14 +289,31 @@ static void wind_down(void)
     REQUIRE(at_rest());
 }
 
+static const hf_hold *real(const hf_hold *handle)
+{
+    return handle != NULL && handle->outer != NULL ? handle->outer : handle;
+}
+
+/* Several handles may be of one hold. */
+static size_t count_holds(void)
+{
+    size_t count = 0;
+    for (int i = 0; i < CALLS; i++) {
+        const hf_hold *hold = real(m.holds[i].hold);
+        int first = 0;
+        while (first < i && real(m.holds[first].hold) != hold)
+            first++;
+        count += hold != NULL && first == i;
+    }
+    return count;
+}
+
 /* Handles may be given back before and after the end of the core. */
 void machine_end(void)
 {
-    size_t in_hand = 0;
     wind_down();
-    for (int i = 0; i < CALLS; i++)
-        in_hand += m.holds[i].hold != NULL;
-    REQUIRE(m.core->holds.count == in_hand && m.core->releasing.count == 0);
+    REQUIRE(m.core->holds.count == count_holds() && m.core->releasing.count == 0);
+    REQUIRE(m.core->queries.count == 0 && m.core->untold.count == 0);
     for (int pass = 0; pass < 2; pass++) {
         if (pass == (m.handles_first ? 1 : 0))
             hf__core_free(m.core);

@@ -10,46 +10,73 @@
 
 #include "base/buffer.h"
 
-enum { NODE_KEYS = 16, NODE_TEXT = 1200, NODE_CANNED = 8 };
+enum { NODE_CANNED = 8, NODE_BATCHES = 64 };
+
+typedef enum node_kind { NODE_STRING, NODE_ZSET, NODE_HASH } node_kind;
+
+typedef struct node_text { /* owned, and with a NUL behind it */
+    char *bytes;
+    size_t length;
+    uint32_t hash; /* of the bytes: there may be thousands to look through */
+} node_text;
+
+typedef struct node_member {
+    node_text name;
+    node_text text; /* of a hash */
+    int64_t score;  /* of a sorted set */
+} node_member;
 
 typedef struct node_key {
-    bool used;
-    bool wrong_type;
-    char name[NODE_TEXT];
-    size_t name_length;
-    char value[NODE_TEXT];
+    node_kind kind;
+    node_text name;
+    node_text value;
+    node_member *members;
+    size_t member_count, member_room;
     int64_t expires_ms; /* -1: never */
 } node_key;
 
 struct node {
-    int64_t now_ms;
-    node_key keys[NODE_KEYS];
-    char tombs[NODE_KEYS][NODE_TEXT];
-    int tomb_count;     /* of all ever; the last NODE_KEYS are kept */
+    int64_t now_ms;     /* its clock; a test may set it back */
+    node_key **keys;    /* a place is NULL while it is free */
+    size_t places;      /* of `keys` */
     bool knows_scripts; /* false after SCRIPT FLUSH, or a restart */
     char run_id[41];
     const char *role; /* "master" or "slave" */
     const char *password;
-    const char *canned[NODE_CANNED]; /* replies to the next script calls, instead of running them */
+    const char *canned[NODE_CANNED]; /* replies to the next requests, instead of serving them */
     int canned_count;
-    const char *always;         /* reply to every script call, instead of running it; NULL: none */
+    const char *always;         /* reply to every request, instead of serving it; NULL: none */
     const char *greeting_error; /* reply to INFO server, instead of the text */
-    /* What was asked, for assertions. */
-    int acquires, releases, renewals, evals, greetings;
+    /* What was asked and served, for assertions. */
+    int acquires, releases, renewals, inspects, revokes, breaks, scans, evals, greetings;
+    int renewed;    /* holds in all renewals together */
+    int tomb_count; /* releases that asked for a tombstone */
+    struct {
+        int64_t at_ms;
+        int holds;
+    } batches[NODE_BATCHES]; /* the first renewals */
     char last_command[64];
     int64_t last_tombstone_ms; /* of the last release; 0: none was asked for */
 };
 
 void node_init(struct node *node);
+void node_free(struct node *node);
 void node_restart(struct node *node); /* forgets everything, also the scripts */
 /* Reads whole commands from `in` and appends their replies to `out`; keeps what is incomplete. */
 void node_work(struct node *node, hf__buffer *in, hf__buffer *out);
 node_key *node_find(struct node *node, const char *name,
                     size_t length);                        /* NULL: none, or expired */
 const char *node_get(struct node *node, const char *name); /* its value, or NULL */
+int64_t node_ttl_ms(struct node *node, const char *name);  /* -1: never expires, -2: is not there */
 void node_set(struct node *node, const char *name, const char *value, int64_t ttl_ms);
 void node_delete(struct node *node, const char *name);
-int node_count(struct node *node);                   /* of keys that have not expired */
-void node_say(struct node *node, const char *reply); /* a canned reply to the next script call */
+int node_count(struct node *node); /* of keys that have not expired and are not side keys */
+/* The side key of a lock, by its letter ('f' fence, 'h' holders, 'q' queue, 'w' notes), wherever
+ * its number puts it; NULL: there is none. */
+node_key *node_side(struct node *node, char letter, const char *name);
+/* What a hash or sorted set has under that name; NULL: nothing. */
+node_member *node_member_of(node_key *key, const char *name);
+/* A canned reply to the next script call or SCAN. */
+void node_say(struct node *node, const char *reply);
 
 #endif

@@ -5,9 +5,11 @@
 #include "stage.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 stage the_stage;
+stage_told stage_told_log[STAGE_TOLD];
 
 static void step(hf__event event)
 {
@@ -29,7 +31,8 @@ void stage_begin(const stage_setup *setup)
         hf__span_ms(setup->connect_timeout_ms ? setup->connect_timeout_ms : 1000);
     config.reply_timeout = hf__span_ms(setup->reply_timeout_ms ? setup->reply_timeout_ms : 1000);
     config.call_timeout = hf__span_ms(setup->call_timeout_ms ? setup->call_timeout_ms : 3000);
-    snprintf(config.client_id, sizeof(config.client_id), "%032d", 7);
+    config.fence_keep = hf__span_ms(3600000);
+    snprintf(config.client_id, sizeof(config.client_id), STAGE_CLIENT);
     s->now = (hf__instant){1000000000};
     s->cut_after = STAGE_UNLIMITED;
     node_init(&s->node);
@@ -54,17 +57,28 @@ static void collect(void)
     }
 }
 
+static void free_answer(hf__answer *answer)
+{
+    free(answer->inspection);
+    hf__buffer_free(&answer->keys);
+    hf__buffer_free(&answer->value);
+    *answer = (hf__answer){0};
+}
+
 void stage_end(void)
 {
     stage *s = &the_stage;
     collect();
     hf__core_free(s->core);
-    for (int i = 0; i < STAGE_CALLS; i++)
+    for (int i = 0; i < STAGE_CALLS; i++) {
         if (s->holds[i] != NULL)
             hf__hold_abandon(s->holds[i]);
+        free_answer(&s->answers[i]);
+    }
     for (int i = 0; i < HF_LINKS_MAX; i++)
         free_wire(&s->wires[i]);
     hf__buffer_free(&s->late);
+    node_free(&s->node);
     hf__url_free(&s->server);
 }
 
@@ -116,6 +130,7 @@ static bool carry_to_node(int link)
     if (count == 0 || !wire->open)
         return false;
     size_t passed = allowance(count);
+    the_stage.writes++;
     the_stage.own_memory = true;
     hf__buffer *place = the_stage.delays ? &the_stage.late : &wire->to_node;
     if (!the_stage.deaf && passed > 0) {
@@ -169,6 +184,34 @@ static void carry_out(const hf__action *action)
     }
 }
 
+/* What every on_event does: writes down what it is told. Its hold must be one that we have. */
+static void hear(void *arg, const hf_event *event)
+{
+    int call = (int)((hf_hold **)arg - the_stage.holds);
+    assert_true(the_stage.told_count < STAGE_TOLD);
+    assert_ptr_equal(event->hold, stage_hold(call));
+    assert_non_null(event->text);
+    assert_int_equal(event->state, hf__hold_state(stage_hold(call), the_stage.now));
+    assert_int_equal(event->remaining_ms, stage_remaining_ms(call));
+    stage_told *told = &stage_told_log[the_stage.told_count++];
+    *told = (stage_told){.call = call, .state = event->state, .reason = event->reason};
+    told->remaining_ms = event->remaining_ms;
+    snprintf(told->text, sizeof(told->text), "%s", event->text);
+}
+
+static bool tell(void)
+{
+    hf__tell news;
+    if (the_stage.listens_by_hand || !hf__core_next_tell(the_stage.core, &news))
+        return false;
+    assert_ptr_equal(news.hold, news.event.hold);
+    assert_true(hf__core_is_telling(the_stage.core, news.hold));
+    if (news.function != NULL)
+        news.function(news.arg, &news.event);
+    hf__core_told(the_stage.core);
+    return true;
+}
+
 void stage_run(void)
 {
     hf__action action;
@@ -179,7 +222,10 @@ void stage_run(void)
             carry_out(&action);
             moved = true;
         }
+        moved = tell() ? true : moved;
         for (int i = 0; i < HF_LINKS_MAX; i++) {
+            if ((the_stage.stalled >> i & 1) != 0)
+                continue;
             moved = the_stage.wires[i].open && carry_to_node(i) ? true : moved;
             moved = the_stage.wires[i].open && carry_to_client(i) ? true : moved;
             if (the_stage.cut_after == 0 && the_stage.wires[i].open) {
@@ -191,16 +237,26 @@ void stage_run(void)
     }
 }
 
+static void set_clocks(hf__instant now)
+{
+    hf__instant from = {the_stage.now.ns / 1000000 * 1000000};
+    hf__instant to = {now.ns / 1000000 * 1000000};
+    the_stage.node.now_ms += hf__span_to_ms(hf__between(from, to));
+    the_stage.now = now;
+}
+
+void stage_pause_ms(int64_t ms)
+{
+    set_clocks(hf__after(the_stage.now, hf__span_ms(ms)));
+}
+
 void stage_advance_ms(int64_t ms)
 {
     stage *s = &the_stage;
     hf__instant end = hf__after(s->now, hf__span_ms(ms));
     for (;;) {
         hf__instant wake = hf__core_wake(s->core);
-        hf__instant next = hf__before(wake, end) ? hf__later(wake, s->now) : end;
-        s->node.now_ms += hf__span_to_ms(hf__between((hf__instant){s->now.ns / 1000000 * 1000000},
-                                                     (hf__instant){next.ns / 1000000 * 1000000}));
-        s->now = next;
+        set_clocks(hf__before(wake, end) ? hf__later(wake, s->now) : end);
         step((hf__event){.kind = HF__EVENT_TICK});
         stage_run();
         if (!hf__before(s->now, end))
@@ -218,15 +274,43 @@ static hf__call *fresh_call(int number, hf__call_kind kind)
     return call;
 }
 
+static hf__slice slice_of(const char *text)
+{
+    return text != NULL ? hf__slice_text(text) : (hf__slice){"", 0};
+}
+
+static hf__span span_or(int64_t ms, int64_t otherwise_ms)
+{
+    return hf__span_ms(ms != 0 ? ms : otherwise_ms);
+}
+
+static hf_hold *make_hold(int number, const stage_acquire *options)
+{
+    hf__wish wish = {
+        .who = {.client_id = STAGE_CLIENT, .host = "host", .pid = 1, .number = ++the_stage.numbers},
+        .name = slice_of(options->name),
+        .owner = slice_of(options->owner),
+        .label = slice_of(options->label),
+        .reenters = options->reenters,
+        .lease = span_or(options->lease_ms, 10000),
+        .renew_interval = hf__span_ms(options->renew_interval_ms),
+        .renew_timeout = span_or(options->renew_timeout_ms, 500),
+        .max_hold = hf__span_ms(options->max_hold_ms),
+        .warn = hf__span_ms(options->warn_ms),
+        .on_event = options->deaf ? NULL : hear,
+        .arg = &the_stage.holds[number]};
+    wish.prefix = slice_of("");
+    wish.who.thread = options->thread != 0 ? options->thread : 1;
+    if (options->name_length != 0)
+        wish.name.length = options->name_length;
+    return hf__hold_new(&wish);
+}
+
 bool stage_start_acquire(int number, const stage_acquire *options)
 {
     hf__call *call = fresh_call(number, HF__CALL_ACQUIRE);
-    hf__identity who = {.client_id = "client", .host = "host", .pid = 1, .thread = 1};
-    who.number = ++the_stage.numbers;
-    int64_t lease_ms = options->lease_ms != 0 ? options->lease_ms : 10000;
     int64_t interval_ms = options->retry_interval_ms != 0 ? options->retry_interval_ms : 100;
-    size_t length = options->name_length != 0 ? options->name_length : strlen(options->name);
-    call->hold = hf__hold_new(&who, "", 0, options->name, length, hf__span_ms(lease_ms));
+    call->hold = make_hold(number, options);
     if (call->hold == NULL)
         return false;
     call->wait_ms = options->wait_ms;
@@ -237,7 +321,7 @@ bool stage_start_acquire(int number, const stage_acquire *options)
     return true;
 }
 
-static hf_hold *take_hold(int number)
+hf_hold *stage_hold(int number)
 {
     collect();
     hf_hold *hold = the_stage.holds[number];
@@ -247,7 +331,7 @@ static hf_hold *take_hold(int number)
 
 void stage_start(int number, hf__call_kind kind, int64_t lease_ms)
 {
-    hf_hold *hold = kind != HF__CALL_CLOSE ? take_hold(number) : NULL;
+    hf_hold *hold = kind != HF__CALL_CLOSE ? stage_hold(number) : NULL;
     hf__call *call = fresh_call(number, kind);
     call->hold = hold;
     call->lease = hf__span_ms(lease_ms);
@@ -259,7 +343,7 @@ void stage_start(int number, hf__call_kind kind, int64_t lease_ms)
 
 hf_status stage_let_go(int number)
 {
-    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = take_hold(number), .now = the_stage.now};
+    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = stage_hold(number), .now = the_stage.now};
     fresh_call(number, HF__CALL_EXTEND); /* any kind that leaves no hold behind */
     the_stage.holds[number] = NULL;
     hf__core_step(the_stage.core, &event);
@@ -273,8 +357,39 @@ void stage_cancel(int number)
     stage_run();
 }
 
+bool stage_start_query(int number, hf__query_kind kind, const char *name, const char *text,
+                       uint64_t argument)
+{
+    hf__call *call = fresh_call(number, HF__CALL_QUERY);
+    hf__answer *answer = &the_stage.answers[number];
+    free_answer(answer);
+    answer->inspection = kind == HF__QUERY_INSPECT ? calloc(1, sizeof(hf_inspection)) : NULL;
+    call->answer = answer;
+    call->query = hf__query_new(kind, slice_of(""), slice_of(name), slice_of(text), argument);
+    if (call->query == NULL)
+        return false;
+    step((hf__event){.kind = HF__EVENT_START, .call = call});
+    stage_run();
+    return true;
+}
+
+/* ---- What is known ---- */
+
 int64_t stage_remaining_ms(int number)
 {
-    collect();
-    return hf__span_to_ms(hf__hold_remaining(the_stage.holds[number], the_stage.now));
+    return hf__span_to_ms(hf__hold_remaining(stage_hold(number), the_stage.now));
+}
+
+uint64_t stage_fence_of(const char *name)
+{
+    const node_key *key = node_side(&the_stage.node, 'f', name);
+    return key != NULL ? strtoull(key->value.bytes, NULL, 10) : 0;
+}
+
+const stage_told *stage_next_told(int number)
+{
+    for (int i = 0; i < the_stage.told_count; i++)
+        if (stage_told_log[i].call == number && !stage_told_log[i].read)
+            return &stage_told_log[i];
+    return NULL;
 }

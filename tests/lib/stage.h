@@ -21,13 +21,22 @@
 #include "core/core.h"
 #include "node.h"
 
-enum { STAGE_CALLS = 16, STAGE_UNLIMITED = -1 };
+enum { STAGE_CALLS = 520, STAGE_TOLD = 1200, STAGE_UNLIMITED = -1 };
 
 typedef struct stage_wire {
     bool open;
     hf__buffer to_node;
     hf__buffer to_client;
 } stage_wire;
+
+typedef struct stage_told { /* what on_event of a call's hold was told */
+    int call;
+    bool read; /* by EXPECT_TOLD */
+    hf_state state;
+    hf_reason reason;
+    int64_t remaining_ms;
+    char text[HF_REASON_MAX + 100];
+} stage_told;
 
 typedef struct stage {
     hf__core *core;
@@ -38,26 +47,43 @@ typedef struct stage {
     hf__buffer late;
     hf__call calls[STAGE_CALLS];
     hf_hold *holds[STAGE_CALLS]; /* in the application's hands */
+    hf__answer answers[STAGE_CALLS];
+    int told_count;
     uint64_t numbers;
     char last_log[300];
     /* What the network does. */
-    bool refuses;    /* connections */
-    bool swallows;   /* connection attempts: neither yes nor no */
-    bool deaf;       /* bytes do not reach the node */
-    bool mute;       /* the node's bytes do not reach the client */
-    bool trickles;   /* bytes arrive one by one */
-    bool delays;     /* bytes to the node are kept until stage_deliver_late() */
-    long cut_after;  /* so many more bytes, in both directions together, then every wire is cut */
-    int connects;    /* attempts so far */
-    bool own_memory; /* the stage itself is allocating, not what is tested */
+    bool refuses;     /* connections */
+    bool swallows;    /* connection attempts: neither yes nor no */
+    bool deaf;        /* bytes do not reach the node */
+    bool mute;        /* the node's bytes do not reach the client */
+    bool trickles;    /* bytes arrive one by one */
+    bool delays;      /* bytes to the node are kept until stage_deliver_late() */
+    unsigned stalled; /* bit n: nothing moves on link n */
+    long cut_after;   /* so many more bytes, in both directions together, then every wire is cut */
+    int connects;     /* attempts so far */
+    int writes;       /* how often the core had bytes to write */
+    bool own_memory;  /* the stage itself is allocating, not what is tested */
+    bool listens_by_hand; /* the test asks what there is to tell by itself */
 } stage;
 
-extern stage the_stage;
+#define STAGE_CLIENT "00000000000000000000000000000007"
 
+extern stage the_stage;
+extern stage_told stage_told_log[STAGE_TOLD];
+
+/* Unlike those of the API, holds of the stage do not renew themselves and are not entered again,
+ * unless a test wants it. */
 typedef struct stage_acquire {
     const char *name;
     size_t name_length; /* 0: up to the NUL */
     int64_t lease_ms, wait_ms, retry_interval_ms, max_retries;
+    int64_t renew_interval_ms; /* 0: no renewal */
+    int64_t renew_timeout_ms;  /* 0: 500 */
+    int64_t max_hold_ms, warn_ms;
+    const char *owner, *label;
+    uint64_t thread; /* 0: 1 */
+    bool reenters;
+    bool deaf; /* no on_event */
 } stage_acquire;
 
 typedef struct stage_setup {
@@ -71,24 +97,39 @@ void stage_begin(const stage_setup *setup);
 void stage_end(void); /* frees all; everything that is left over is a leak that ASan reports */
 bool stage_start_acquire(int call, const stage_acquire *options); /* false: no memory */
 void stage_start(int call, hf__call_kind kind, int64_t lease_ms);
+bool stage_start_query(int call, hf__query_kind kind, const char *name, const char *text,
+                       uint64_t number); /* the same */
 hf_status stage_let_go(int call);
 void stage_cancel(int call);
 void stage_cut(void);          /* every wire, with what is on it */
 void stage_deliver_late(void); /* what was delayed, to a node that answers nobody */
 void stage_run(void);          /* until nothing moves any more, in no time */
 void stage_advance_ms(int64_t ms);
+void stage_pause_ms(int64_t ms); /* time of which the core hears only with the next event */
+uint64_t stage_fence_of(const char *name); /* at the server; 0: unknown */
+hf_hold *stage_hold(int call);             /* in the application's hands */
 int64_t stage_remaining_ms(int call);
+const stage_told *stage_next_told(int call); /* the first that was not read; NULL: none */
 
 #define SETUP(...) stage_begin(&(stage_setup){.unused = 0, __VA_ARGS__})
 #define FINISH()   stage_end()
 #define ACQUIRE(call, ...) \
     assert_true(stage_start_acquire(call, &(stage_acquire){.name = __VA_ARGS__}))
-#define RELEASE(call)          stage_start(call, HF__CALL_RELEASE, 0)
-#define EXTEND(call, lease_ms) stage_start(call, HF__CALL_EXTEND, lease_ms)
-#define CLOSE(call)            stage_start(call, HF__CALL_CLOSE, 0)
-#define CUT()                  stage_cut()
-#define ADVANCE_MS(ms)         stage_advance_ms(ms)
-#define EXPECT_WAITING(call)   assert_false(the_stage.calls[call].done)
+#define RELEASE(call)                   stage_start(call, HF__CALL_RELEASE, 0)
+#define EXTEND(call, lease_ms)          stage_start(call, HF__CALL_EXTEND, lease_ms)
+#define CLOSE(call)                     stage_start(call, HF__CALL_CLOSE, 0)
+#define INSPECT(call, name)             QUERY(call, HF__QUERY_INSPECT, name, "", 0)
+#define REVOKE(call, name, why)         QUERY(call, HF__QUERY_REVOKE, name, why, stage_fence_of(name))
+#define BREAK(call, name, value, fence) QUERY(call, HF__QUERY_BREAK, name, value, fence)
+#define SCAN(call, pattern, cursor)     QUERY(call, HF__QUERY_SCAN, "", pattern, cursor)
+#define QUERY(call, ...)                assert_true(stage_start_query(call, __VA_ARGS__))
+#define CUT()                           stage_cut()
+#define PAUSE_MS(ms)                    stage_pause_ms(ms)
+#define FENCE(call)                     hf__hold_fence(stage_hold(call))
+#define STATE(call)                     hf__hold_state(stage_hold(call), the_stage.now)
+#define ANSWER(call)                    (&the_stage.answers[call])
+#define ADVANCE_MS(ms)                  stage_advance_ms(ms)
+#define EXPECT_WAITING(call)            assert_false(the_stage.calls[call].done)
 #define EXPECT(call, expected)                                                  \
     do {                                                                        \
         assert_true(the_stage.calls[call].done);                                \
@@ -96,7 +137,20 @@ int64_t stage_remaining_ms(int call);
                             hf_status_name(expected));                          \
     } while (0)
 #define EXPECT_TEXT(call, part) assert_non_null(strstr(the_stage.calls[call].error.text, part))
-#define EXPECT_KEY(name)        assert_non_null(node_get(&the_stage.node, name))
-#define EXPECT_NO_KEY(name)     assert_null(node_get(&the_stage.node, name))
+/* The next thing that this call's on_event was told; the others are still to be expected. */
+#define EXPECT_TOLD(call, expected_state, expected_reason)                              \
+    do {                                                                                \
+        const stage_told *told = stage_next_told(call);                                 \
+        assert_non_null(told);                                                          \
+        stage_told_log[told - stage_told_log].read = true;                              \
+        assert_string_equal(hf_state_name(told->state), hf_state_name(expected_state)); \
+        assert_string_equal(hf_reason_text(told->reason),                               \
+                            hf_reason_text(HF_REASON_##expected_reason));               \
+    } while (0)
+#define EXPECT_QUIET(call) assert_null(stage_next_told(call))
+#define EXPECT_STATE(call, expected) \
+    assert_string_equal(hf_state_name(STATE(call)), hf_state_name(expected))
+#define EXPECT_KEY(name)    assert_non_null(node_get(&the_stage.node, name))
+#define EXPECT_NO_KEY(name) assert_null(node_get(&the_stage.node, name))
 
 #endif

@@ -73,6 +73,7 @@ void wires_end(void)
     for (int i = 0; i < WIRES_MAX; i++)
         if (all[i].used)
             free_wire(&all[i]);
+    node_free(&network.node);
     wires_unlock();
 }
 

@@ -73,8 +73,8 @@ static void a_busy_lock_is_waited_for(void **state)
 {
     (void)state;
     hf_client *client = OPEN();
-    hf_hold *first = acquire(client, "x", HF_ACQUIRE(.lease_ms = 100));
-    hf_hold *second = acquire(client, "x", HF_ACQUIRE(.wait_ms = 10000));
+    hf_hold *first = acquire(client, "x", HF_ACQUIRE(.lease_ms = 100, .no_renewal = true));
+    hf_hold *second = acquire(client, "x", HF_ACQUIRE(.wait_ms = 10000, .no_reentry = true));
     assert_false(hf_is_valid(first)); /* or both were valid at a time */
     assert_true(hf_is_valid(second));
     release(&first, HF_ELOST);
@@ -93,7 +93,7 @@ static void release_nowait_is_written_before_it_returns(void **state)
         assert_null(hold);
         assert_false(wires_has_key("x"));
     }
-    hf_hold *hold = acquire(client, "x", HF_ACQUIRE(.lease_ms = 100));
+    hf_hold *hold = acquire(client, "x", HF_ACQUIRE(.lease_ms = 100, .no_renewal = true));
     EVENTUALLY(!hf_is_valid(hold));
     assert_int_equal(hf_remaining_ms(hold), 0);
     assert_int_equal(hf_release_nowait(&hold), HF_ELOST);

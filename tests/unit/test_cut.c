@@ -62,6 +62,47 @@ static void cut_again_after_every_byte(void **state)
         converse(bytes, 3000);
 }
 
+/* The same with holds that renew themselves, and with queries. Nothing is lost, nothing is told
+ * that is not so, and what is one grant keeps its fence. */
+static bool converse_at_length(long cut_after)
+{
+    SETUP();
+    S.cut_after = cut_after;
+    ACQUIRE(1, "x", .wait_ms = 5000, .owner = "me", .lease_ms = 3000, .renew_interval_ms = 300);
+    expect_ok(1);
+    ACQUIRE(2, "y", .wait_ms = 5000, .reenters = true, .lease_ms = 3000, .renew_interval_ms = 300);
+    expect_ok(2);
+    uint64_t fence = FENCE(1);
+    ADVANCE_MS(700);
+    INSPECT(3, "x");
+    expect_ok(3);
+    assert_true(ANSWER(3)->inspection->fence == fence);
+    assert_int_equal(ANSWER(3)->inspection->hold_count, 1);
+    REVOKE(4, "y", "please");
+    expect_ok(4);
+    ADVANCE_MS(700);
+    EXPECT_TOLD(2, HF_SAFE, REVOKED);
+    EXPECT_QUIET(2);
+    EXPECT_QUIET(1);
+    RELEASE(1);
+    expect_ok(1);
+    RELEASE(2);
+    expect_ok(2);
+    assert_int_equal(node_count(&S.node), 0);
+    bool was_cut = S.cut_after == STAGE_UNLIMITED;
+    FINISH();
+    return was_cut;
+}
+
+static void cut_while_holds_renew_themselves(void **state)
+{
+    (void)state;
+    long bytes = 1;
+    while (converse_at_length(bytes))
+        assert_true((bytes += 7) < BYTES_MAX);
+    assert_true(bytes > 10000);
+}
+
 static void bytes_one_by_one_and_a_cut(void **state)
 {
     (void)state;
@@ -83,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_after_every_byte),
         cmocka_unit_test(cut_again_after_every_byte),
+        cmocka_unit_test(cut_while_holds_renew_themselves),
         cmocka_unit_test(bytes_one_by_one_and_a_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,7 @@ static void other_errors_are_told_and_the_old_deadline_stands(void **state)
         {"-LOADING Redis is loading the dataset in memory\r\n", HF_EUNAVAILABLE},
         {"-NOPERM this user has no permissions\r\n", HF_EDENIED},
         {"-WRONGTYPE Operation against a key\r\n", HF_ESERVER},
+        {"*1\r\n-WRONGTYPE Operation against a key\r\n", HF_ESERVER}, /* of this hold alone */
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         SETUP();
@@ -180,14 +181,29 @@ static void two_calls_are_served_one_after_the_other(void **state)
 static void nonsense_is_asked_again(void **state)
 {
     (void)state;
-    SETUP();
-    ACQUIRE(1, "x");
-    node_say(&S.node, "$2\r\n99\r\n");
-    EXTEND(1, 5000);
-    EXPECT_WAITING(1);
-    ADVANCE_MS(20);
-    EXPECT(1, HF_OK);
-    FINISH();
+    static const char *const nonsense[] = {
+        "$2\r\n99\r\n",
+        ":5000\r\n", /* what the answer was in 0.1 */
+        "*0\r\n",
+        "*2\r\n:5000\r\n:5000\r\n", /* for two holds */
+        "*1\r\n$4\r\n5000\r\n",
+        "*1\r\n*0\r\n",
+        "*1\r\n*1\r\n:5000\r\n",
+        "*1\r\n*2\r\n:5000\r\n:7\r\n",
+        "*1\r\n*2\r\n$1\r\n5\r\n$1\r\n7\r\n",
+        "*1\r\n*3\r\n:5000\r\n$1\r\n7\r\n$1\r\n7\r\n",
+        "*1\r\n$-1\r\n",
+    };
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+        SETUP();
+        ACQUIRE(1, "x");
+        node_say(&S.node, nonsense[i]);
+        EXTEND(1, 5000);
+        EXPECT_WAITING(1);
+        ADVANCE_MS(20);
+        EXPECT(1, HF_OK);
+        FINISH();
+    }
 }
 
 /* A lease of centuries, from a confused or hostile server, must not overflow our arithmetic. */
@@ -196,13 +212,30 @@ static void absurd_times_are_bounded(void **state)
     (void)state;
     SETUP();
     ACQUIRE(1, "x");
-    node_say(&S.node, ":9223372036854775807\r\n");
+    node_say(&S.node, "*1\r\n:9223372036854775807\r\n");
     EXTEND(1, 5000);
     EXPECT(1, HF_OK);
     assert_true(stage_remaining_ms(1) <= HF_MS_MAX);
-    node_say(&S.node, ":-9223372036854775808\r\n");
+    node_say(&S.node, "*1\r\n:-9223372036854775808\r\n");
     EXTEND(1, 5000);
     EXPECT(1, HF_ELOST);
+    FINISH();
+}
+
+/* The server's clock was set back, so it says that the lock lasts for long; when that is put right
+ * it will not. */
+static void no_more_is_believed_than_was_asked_for(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x", .lease_ms = 10000);
+    S.node.now_ms -= 100000;
+    EXTEND(1, 5000);
+    EXPECT(1, HF_OK);
+    assert_in_range(stage_remaining_ms(1), 1, 10000 - 100 - 2);
+    EXTEND(1, 20000);
+    EXPECT(1, HF_OK);
+    assert_in_range(stage_remaining_ms(1), 1, 20000 - 200 - 2);
     FINISH();
 }
 
@@ -252,6 +285,7 @@ int main(void)
         cmocka_unit_test(two_calls_are_served_one_after_the_other),
         cmocka_unit_test(nonsense_is_asked_again),
         cmocka_unit_test(absurd_times_are_bounded),
+        cmocka_unit_test(no_more_is_believed_than_was_asked_for),
         cmocka_unit_test(a_restarted_server_has_forgotten_it),
         cmocka_unit_test(what_one_thread_found_expired_is_not_revived_by_another),
     };

@@ -157,6 +157,24 @@ static void errors_that_may_pass_are_tried_again(void **state)
     FINISH();
 }
 
+static void an_error_that_does_not_pass_in_time_is_told(void **state)
+{
+    (void)state;
+    SETUP(.call_timeout_ms = 1000);
+    ACQUIRE(1, "x");
+    S.node.always = "-LOADING Redis is loading the dataset in memory\r\n";
+    RELEASE(1);
+    ADVANCE_MS(999);
+    EXPECT_WAITING(1);
+    ADVANCE_MS(1);
+    EXPECT(1, HF_EUNAVAILABLE);
+    EXPECT_TEXT(1, "loading");
+    S.node.always = NULL;
+    ADVANCE_MS(200);
+    EXPECT_NO_KEY("x");
+    FINISH();
+}
+
 static void a_final_error_is_told_and_tried_again_in_the_background(void **state)
 {
     (void)state;
@@ -304,18 +322,37 @@ static void a_refused_copy_does_not_hide_a_loss(void **state)
     }
 }
 
-static void only_one_and_nothing_are_answers(void **state)
+static void more_than_one_is_no_answer(void **state)
 {
     (void)state;
-    SETUP();
-    ACQUIRE(1, "x");
-    node_say(&S.node, ":-7\r\n");
-    RELEASE(1);
-    EXPECT_WAITING(1);
-    ADVANCE_MS(20);
-    EXPECT(1, HF_OK);
-    EXPECT_NO_KEY("x");
-    FINISH();
+    static const char *const nonsense[] = {":2\r\n", ":9223372036854775807\r\n"};
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+        SETUP();
+        ACQUIRE(1, "x");
+        node_say(&S.node, nonsense[i]);
+        RELEASE(1);
+        EXPECT_WAITING(1);
+        ADVANCE_MS(20);
+        EXPECT(1, HF_OK);
+        EXPECT_NO_KEY("x");
+        FINISH();
+    }
+}
+
+/* "Not yours, and the hold with that fence was broken": whether that was this one or not. */
+static void a_negative_answer_is_a_loss(void **state)
+{
+    (void)state;
+    static const char *const losses[] = {":-7\r\n", ":-9223372036854775807\r\n",
+                                         ":-9223372036854775808\r\n"};
+    for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++) {
+        SETUP();
+        ACQUIRE(1, "x");
+        node_say(&S.node, losses[i]);
+        RELEASE(1);
+        EXPECT(1, HF_ELOST);
+        FINISH();
+    }
 }
 
 int main(void)
@@ -331,6 +368,7 @@ int main(void)
         cmocka_unit_test(no_connection_is_unavailable_and_tried_until_there_is_one),
         cmocka_unit_test(the_background_ends_with_the_lease),
         cmocka_unit_test(errors_that_may_pass_are_tried_again),
+        cmocka_unit_test(an_error_that_does_not_pass_in_time_is_told),
         cmocka_unit_test(a_final_error_is_told_and_tried_again_in_the_background),
         cmocka_unit_test(nonsense_is_asked_again),
         cmocka_unit_test(let_go_writes_at_once),
@@ -340,7 +378,8 @@ int main(void)
         cmocka_unit_test(closing_releases_a_hold_lost_while_extending),
         cmocka_unit_test(the_background_lasts_as_long_as_the_extended_lease),
         cmocka_unit_test(a_refused_copy_does_not_hide_a_loss),
-        cmocka_unit_test(only_one_and_nothing_are_answers),
+        cmocka_unit_test(more_than_one_is_no_answer),
+        cmocka_unit_test(a_negative_answer_is_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,9 +157,9 @@ static void break_everywhere(int failure)
         wires *n = wires_lock();
         n->cut_after = after;
         n->cut_failure = failure;
-        n->cuts = n->node.tomb_count = 0;
+        n->cuts = 0;
         wires_unlock();
-        hf_hold *hold = acquire(client, "x", HF_ACQUIRE(.wait_ms = 10000));
+        hf_hold *hold = acquire(client, "x", HF_ACQUIRE(.wait_ms = 10000, .retry_interval_ms = 10));
         assert_true(wires_has_key("x"));
         release(&hold, HF_OK);
         assert_false(wires_has_key("x"));

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* See server.h. Whatever is said is given to the core in a block of exactly its size, so that
+ * reading beyond it is seen; and the longest time that was ever said is remembered, because no hold
+ * may last longer. */
+#include "server.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/state.h" /* kinds of requests */
+#include "machine.h"
+
+enum { REPLY_SIZE = 512 };
+
+/* In a block of exactly this size, so that reading beyond it is seen. */
+static void feed(int link, const void *bytes, size_t count)
+{
+    if (link < 0 || count == 0)
+        return;
+    char *exact = machine_allocate(count);
+    memcpy(exact, bytes, count);
+    machine_step(
+        (hf__event){.kind = HF__EVENT_BYTES, .link = link, .bytes = exact, .count = count});
+    free(exact);
+}
+
+static void feed_text(const char *text)
+{
+    feed(machine_choose_link(PORT_OPEN), text, strlen(text));
+}
+
+void say_anything(void)
+{
+    int link = machine_choose_link(PORT_OPEN);
+    input bytes = input_take(&m.in, (size_t)input_byte(&m.in) % 64 + 1);
+    m.said_ms = HF_MS_MAX; /* who knows */
+    feed(link, bytes.at, bytes.left);
+}
+
+/* The answers to a whole greeting: one for each thing that is asked. */
+void say_greeting(void)
+{
+    char text[REPLY_SIZE], info[64];
+    uint8_t choice = input_byte(&m.in);
+    snprintf(info, sizeof(info), "run_id:%d\r\nrole:%s\r\n", choice % 4,
+             choice >= 240 ? "slave" : "master");
+    size_t length = strlen(info);
+    snprintf(text, sizeof(text),
+             "%s+OK\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n+1\r\n+2\r\n+3\r\n+4\r\n+5\r\n+6\r\n",
+             m.server.password != NULL ? "+OK\r\n+OK\r\n" : "", length, info, length, info);
+    feed_text(text);
+}
+
+static int64_t choose_integer(void)
+{
+    static const int64_t usual[] = {10000, 0, 1, -1, -2, 100, HF_MS_MAX, INT64_MAX, INT64_MIN};
+    uint8_t byte = input_byte(&m.in);
+    int64_t integer = byte < 9 ? usual[byte] : byte * 40;
+    int64_t believed = integer < HF_MS_MAX ? integer : HF_MS_MAX;
+    if (believed > m.said_ms)
+        m.said_ms = believed;
+    return integer;
+}
+
+/* A number of milliseconds, in the form in which the next reply is expected. */
+void say_integer(void)
+{
+    char text[8 + HF__BATCH_MAX * 32];
+    int64_t integer = choose_integer();
+    int link = machine_choose_link(PORT_OPEN);
+    unsigned group = 0;
+    int expected = link >= 0 ? machine_expected(link, &group) : -1;
+    if (expected == HF__REQUEST_ACQUIRE && integer == -1) {
+        snprintf(text, sizeof(text), "*1\r\n:-1\r\n");
+    } else if (expected == HF__REQUEST_ACQUIRE) {
+        snprintf(text, sizeof(text), "*2\r\n:%" PRId64 "\r\n:%" PRId64 "\r\n", ++m.fence, integer);
+    } else if (expected == HF__REQUEST_RENEW) {
+        int length = snprintf(text, sizeof(text), "*%u\r\n", group);
+        for (unsigned i = 0; i < group; i++)
+            length +=
+                snprintf(text + length, sizeof(text) - (size_t)length, ":%" PRId64 "\r\n", integer);
+    } else {
+        snprintf(text, sizeof(text), ":%" PRId64 "\r\n", integer);
+    }
+    feed(link, text, strlen(text));
+}
+
+/* The answers to a call of renewals, each of its own kind. */
+void say_batch(void)
+{
+    static const struct {
+        const char *before, *after; /* the number; without `after` there is none */
+    } kinds[] = {{"", ""},
+                 {":0\r\n", NULL},
+                 {"*2\r\n", "$6\r\n1:give\r\n"},
+                 {"*2\r\n", "$6\r\n2:give\r\n"},
+                 {"*2\r\n:0\r\n$1\r\n9\r\n", NULL},
+                 {"*2\r\n:0\r\n$1\r\n0\r\n", NULL},
+                 {"-BUSY x\r\n", NULL},
+                 {"$-1\r\n", NULL}};
+    char text[REPLY_SIZE * 8], number[32];
+    unsigned group = 0;
+    snprintf(number, sizeof(number), ":%" PRId64 "\r\n", choose_integer());
+    int link = machine_choose_link(PORT_OPEN);
+    if (link < 0 || machine_expected(link, &group) != HF__REQUEST_RENEW)
+        return;
+    int length = snprintf(text, sizeof(text), "*%u\r\n", group);
+    for (unsigned i = 0; i < group; i++) {
+        uint8_t kind = input_byte(&m.in) % 16;
+        kind = kind < 8 ? kind : 0;
+        bool with_number = kinds[kind].after != NULL;
+        length +=
+            snprintf(text + length, sizeof(text) - (size_t)length, "%s%s%s", kinds[kind].before,
+                     with_number ? number : "", with_number ? kinds[kind].after : "");
+    }
+    feed(link, text, strlen(text));
+}
+
+void say_to_query(void)
+{
+    static const char *const replies[] = {
+        "*5\r\n$17\r\nclient:1@host:1/1\r\n:1000\r\n$1\r\n7\r\n:0\r\n*0\r\n",
+        "*5\r\n$5\r\nowner\r\n:1000\r\n$1\r\n7\r\n:1\r\n*2\r\n$1\r\nv\r\n:9\r\n",
+        "*5\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n*0\r\n",
+        "*5\r\n$3\r\nabc\r\n:-1\r\n$1\r\n7\r\n:99\r\n*1\r\n$1\r\nv\r\n",
+        ":1\r\n",
+        "*2\r\n$1\r\n0\r\n*0\r\n",
+        "*2\r\n$2\r\n17\r\n*2\r\n$1\r\nk\r\n$2\r\nkk\r\n",
+        "*2\r\n$1\r\n0\r\n*2\r\n$1\r\nk\r\n:1\r\n"};
+    feed_text(replies[input_byte(&m.in) % 8]);
+}
+
+void say_bare_integer(void)
+{
+    char text[32];
+    snprintf(text, sizeof(text), ":%" PRId64 "\r\n", choose_integer());
+    feed_text(text);
+}
+
+/* Held by a stranger, or by one of our own holds. */
+void say_busy(void)
+{
+    char text[REPLY_SIZE], holder[64];
+    snprintf(holder, sizeof(holder), "client:%d@host:1/1", input_byte(&m.in) % CALLS);
+    snprintf(text, sizeof(text), "*3\r\n:0\r\n:%" PRId64 "\r\n$%zu\r\n%s\r\n", choose_integer(),
+             strlen(holder), holder);
+    feed_text(text);
+}
+
+void say_error(void)
+{
+    static const char *const errors[] = {
+        "-NOSCRIPT No matching script.\r\n",
+        "-LOADING x\r\n",
+        "-BUSY x\r\n",
+        "-OOM x\r\n",
+        "-READONLY x\r\n",
+        "-MASTERDOWN x\r\n",
+        "-ERR max number of clients reached\r\n",
+        "-WRONGTYPE x\r\n",
+        "-NOAUTH x\r\n",
+        "-NOPERM x\r\n",
+        "-MOVED 1 x\r\n",
+        "-\r\n",
+        "-ERR Error running script (call to f_1): @user_script:5: -OOM x\r\n",
+        "-ERR unknown\r\n"};
+    feed_text(errors[input_byte(&m.in) % (sizeof(errors) / sizeof(errors[0]))]);
+}
