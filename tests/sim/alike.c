@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MS_DIGITS = 13, US_DIGITS = 16 };
+
 /* ---- Replies as text ---- */
 
 void alike_show_bytes(char **at, const char *end, const char *bytes, size_t count)
@@ -63,29 +65,55 @@ static bool close_enough(int64_t slack_ms, double a, double b, double unit)
     return off <= (double)(TOLERANCE_MS + slack_ms) / unit + (unit > 1 ? 1 : 0);
 }
 
-/* Scores of tombstones are times, negative and of thirteen digits. */
+static size_t digits_at(const char *text)
+{
+    return strspn(text, "0123456789");
+}
+
+/* Texts that begin with a time, which is known by its digits: 13 for milliseconds (expiries of
+ * holders and, negative, of tombstones), 16 for microseconds (fences, perhaps with more behind). */
+static bool same_time_text(int64_t slack_ms, const char *real, const char *model)
+{
+    size_t sign = real[0] == '-' ? 1 : 0;
+    size_t digits = digits_at(real + sign);
+    if (strncmp(real, model, sign) != 0 || digits_at(model + sign) != digits ||
+        (digits != MS_DIGITS && digits != US_DIGITS) ||
+        strcmp(real + sign + digits, model + sign + digits) != 0)
+        return false;
+    double unit = digits == US_DIGITS ? 0.001 : 1;
+    return close_enough(slack_ms, strtod(real, NULL), strtod(model, NULL), unit);
+}
+
 static bool same_text(int64_t slack_ms, const redisReply *real, const redisReply *model)
 {
     if (real->len == model->len && memcmp(real->str, model->str, real->len) == 0)
         return true;
-    bool times = real->len == 14 && model->len == 14 && real->str[0] == '-' && model->str[0] == '-';
-    return times && real->type == REDIS_REPLY_STRING &&
-           close_enough(slack_ms, strtod(real->str, NULL), strtod(model->str, NULL), 1);
+    return real->len == model->len && real->type == REDIS_REPLY_STRING &&
+           same_time_text(slack_ms, real->str, model->str);
 }
 
-/* `unit`: 0 if integers are no times, else how many ms they count. */
+/* `unit`: 0 if integers are no times, else how many ms they count. Fences count us. */
+static bool same_integer(int64_t slack_ms, long long real, long long model, double unit)
+{
+    if (real == model)
+        return true;
+    if (unit <= 0 || (real > 0) != (model > 0))
+        return false;
+    if (llabs(real) >= 1000000000000000)
+        unit = 0.001;
+    else if (real <= 0)
+        return false;
+    return close_enough(slack_ms, (double)real, (double)model, unit);
+}
+
 bool alike(int64_t slack_ms, const redisReply *real, const redisReply *model, double unit)
 {
     if (real->type != model->type)
         return false;
     if (real->type == REDIS_REPLY_NIL)
         return true;
-    if (real->type == REDIS_REPLY_INTEGER) {
-        if (real->integer == model->integer)
-            return true;
-        return unit > 0 && real->integer > 0 && model->integer > 0 &&
-               close_enough(slack_ms, (double)real->integer, (double)model->integer, unit);
-    }
+    if (real->type == REDIS_REPLY_INTEGER)
+        return same_integer(slack_ms, real->integer, model->integer, unit);
     if (real->type != REDIS_REPLY_ARRAY)
         return same_text(slack_ms, real, model);
     if (real->elements != model->elements)
@@ -94,6 +122,27 @@ bool alike(int64_t slack_ms, const redisReply *real, const redisReply *model, do
         if (!alike(slack_ms, real->element[i], model->element[i], unit))
             return false;
     return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp((*(redisReply *const *)a)->str, (*(redisReply *const *)b)->str);
+}
+
+static void sort_texts(const redisReply *array)
+{
+    if (array->elements > 1)
+        qsort(array->element, array->elements, sizeof(array->element[0]), by_text);
+}
+
+/* The order of a SCAN is nobody's promise. */
+static bool same_scan(const redisReply *real, const redisReply *model)
+{
+    if (real->elements != 2 || model->elements != 2)
+        return false;
+    sort_texts(real->element[1]);
+    sort_texts(model->element[1]);
+    return alike(0, real, model, 0);
 }
 
 static bool same_line(const redisReply *real, const redisReply *model, const char *field)
@@ -124,6 +173,8 @@ bool alike_replies(int64_t slack_ms, const hf__slice *words, int count, const re
         return same_info(real, model);
     if (!is_error && sim_is(words[0], "CLIENT") && count == 2 && sim_is(words[1], "ID"))
         return model->type == REDIS_REPLY_INTEGER;
+    if (!is_error && sim_is(words[0], "SCAN"))
+        return same_scan(real, model);
     bool scripted = sim_is(words[0], "EVALSHA");
     bool timed = scripted || sim_is(words[0], "PTTL");
     return alike(slack_ms, real, model, timed ? 1 : sim_is(words[0], "TTL") ? 1000 : 0);

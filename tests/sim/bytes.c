@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -156,4 +157,12 @@ size_t sim_print_integer(char digits[21], int64_t number)
     uint64_t size = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
     digits[0] = '-';
     return number < 0 ? hf__digits(digits + 1, size) + 1 : hf__digits(digits, size);
+}
+
+size_t sim_print_number(char text[40], double number)
+{
+    bool whole = number > -1e15 && number < 1e15 && !(number < floor(number)) &&
+                 !(number > floor(number)) && !signbit(number);
+    return whole ? sim_print_integer(text, (int64_t)number)
+                 : (size_t)snprintf(text, 40, "%.17g", number);
 }

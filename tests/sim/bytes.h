@@ -57,5 +57,6 @@ bool sim_is(hf__slice word, const char *text); /* without regard to case */
 bool sim_parse_integer(hf__slice word, int64_t *number);
 bool sim_parse_double(hf__slice word, double *number);
 size_t sim_print_integer(char digits[21], int64_t number);
+size_t sim_print_number(char text[40], double number); /* with all its digits, as %.17g */
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Clients: the real core, a clock of their own, and actors that use locks as an application does:
- * acquire, work in steps while the hold is valid, extend now and then, write the register, release.
+/* Clients: the real core and a clock of their own. What the core wants done is done here, as the
+ * driver does it: first all actions, then what there is to tell to listeners, one at a time. A
+ * callback may take its time; until it returns, nobody else is told and its handle is not released.
  *
  * A paused client does nothing, and its clock goes on; what was meant for it happens when it goes
- * on. Some steps are taken with a time that was read before a pause, because a thread can be
- * stopped between reading the clock and using it. */
+ * on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/state.h"
+#include "mutants.h"
 #include "sim.h"
 
 /* ---- Clocks ---- */
@@ -34,8 +35,6 @@ static int64_t true_delay_ns(const world *w, const sim_client *c, hf__instant lo
 }
 
 /* ---- Steps ---- */
-
-static void actor_call_done(world *w, int index, int number);
 
 static void schedule_wake(world *w, int index)
 {
@@ -67,7 +66,25 @@ static void carry_out(world *w, int index, const hf__action *action)
         for (int i = 0; i < w->plan.actors; i++)
             if (action->call == &c->actors[i].call)
                 actor_call_done(w, index, i);
+        if (action->call == &c->query.call)
+            query_done(w, index);
         break;
+    }
+}
+
+static void tell(world *w, int index)
+{
+    sim_client *c = &w->clients[index];
+    hf__tell next;
+    while (!c->telling && hf__core_next_tell(c->core, &next)) {
+        states_told(w, index, &next);
+        if (draw(w, 40) == 0 && !w->finished) {
+            sim_event back = {.kind = EVENT_TOLD, .index = index, .generation = c->generation};
+            c->telling = true;
+            world_schedule(w, back, MS(1) / 10 * draw_between(w, 1, 3000));
+        } else {
+            hf__core_told(c->core);
+        }
     }
 }
 
@@ -86,6 +103,8 @@ static void pump(world *w, int index)
             hf__core_written(c->core, link, count);
         }
     }
+    if (c->alive)
+        tell(w, index);
 }
 
 void client_step(world *w, int index, hf__event *event)
@@ -103,179 +122,6 @@ void client_step(world *w, int index, hf__event *event)
     check_beliefs(w);
 }
 
-/* ---- Actors ---- */
-
-static void schedule_actor(world *w, int index, int number, int64_t delay_ns)
-{
-    sim_client *c = &w->clients[index];
-    sim_event event = {.kind = EVENT_ACTOR, .index = index, .actor = number};
-    event.generation = ++c->actors[number].generation + (c->generation << 32);
-    world_schedule(w, event, delay_ns);
-}
-
-static void begin_call(world *w, int index, int number, hf__call call, int64_t bound_ns)
-{
-    sim_client *c = &w->clients[index];
-    sim_actor *a = &c->actors[number];
-    a->call = call;
-    a->bound_ns = bound_ns;
-    a->call_began_ns = w->now_ns;
-    a->paused_before_ns = c->paused_total_ns;
-    client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &a->call});
-}
-
-static int64_t acquire_bound_ns(const world *w, const hf__call *call)
-{
-    if (call->wait_ms < 0)
-        return INT64_MAX;
-    if (call->wait_ms > 0)
-        return MS(call->wait_ms);
-    return MS((call->max_retries + 1) * w->plan.call_timeout_ms +
-              call->max_retries * hf__span_to_ms(call->retry_interval));
-}
-
-static void draw_limits(world *w, sim_actor *a, hf__call *call)
-{
-    call->retry_interval = hf__span_ms(draw_between(w, 10, 100));
-    switch (a->final ? 0 : draw(w, 5)) {
-    case 0:
-        call->wait_ms = -1;
-        break;
-    case 1:
-        call->max_retries = draw_between(w, 0, 5);
-        break;
-    default:
-        call->wait_ms = draw_between(w, 1, 1500);
-        break;
-    }
-}
-
-static void actor_acquire(world *w, int index, int number)
-{
-    sim_client *c = &w->clients[index];
-    sim_actor *a = &c->actors[number];
-    hf__identity who = {.client_id = c->config.client_id,
-                        .host = "sim",
-                        .pid = (uint64_t)index,
-                        .thread = (uint64_t)number,
-                        .number = ++c->numbers};
-    a->lock = (int)draw(w, LOCKS);
-    a->lease_ms = draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
-    a->was_invalid = false;
-    hf__call call = {.kind = HF__CALL_ACQUIRE};
-    draw_limits(w, a, &call);
-    const char *name = lock_names[a->lock];
-    call.hold = hf__hold_new(&who, "", 0, name, strlen(name), hf__span_ms(a->lease_ms));
-    hf__slice value = hf__hold_value(call.hold);
-    snprintf(a->value, sizeof(a->value), "%.*s", (int)value.length, value.bytes);
-    check_remember_value(w, a->value);
-    a->state = ACTOR_ACQUIRES;
-    world_log(w, "client %d.%d: acquire %s lease %lld wait %lld as %s", index, number, name,
-              (long long)a->lease_ms, (long long)call.wait_ms, strchr(a->value, ':'));
-    begin_call(w, index, number, call, acquire_bound_ns(w, &call));
-}
-
-/* Reads the register, and later writes it if the hold is valid then: what a lock is for. */
-static void actor_write(world *w, int index, int number)
-{
-    sim_client *c = &w->clients[index];
-    sim_actor *a = &c->actors[number];
-    protected_register *reg = &w->registers[a->lock];
-    hf__instant now = {client_clock_ns(c, w->now_ns)};
-    if (hf__hold_remaining(a->hold, now).ns == 0)
-        return;
-    reg->value = a->read_value + 1;
-    reg->acknowledged++;
-}
-
-static void actor_release(world *w, int index, int number)
-{
-    sim_client *c = &w->clients[index];
-    sim_actor *a = &c->actors[number];
-    hf_hold *hold = a->hold;
-    actor_write(w, index, number);
-    check_beliefs(w);
-    check_belief_over(w, index, number);
-    a->hold = NULL;
-    a->state = ACTOR_RELEASES;
-    if (draw(w, 3) > 0) {
-        begin_call(w, index, number, (hf__call){.kind = HF__CALL_RELEASE, .hold = hold},
-                   MS(w->plan.call_timeout_ms));
-        return;
-    }
-    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = hold};
-    client_step(w, index, &event);
-    world_log(w, "client %d.%d: let go: %s", index, number, hf_status_name(event.status));
-    a->state = ACTOR_THINKS;
-    schedule_actor(w, index, number, MS(draw_between(w, 0, 60)));
-}
-
-static void actor_work(world *w, int index, int number)
-{
-    sim_client *c = &w->clients[index];
-    sim_actor *a = &c->actors[number];
-    hf__instant now = {client_clock_ns(c, w->now_ns)};
-    hf__span left = hf__hold_remaining(a->hold, now);
-    if (a->steps_left-- <= 0 || (left.ns == 0 && draw(w, 2) == 0)) {
-        actor_release(w, index, number);
-    } else if (draw(w, 4) == 0) {
-        int64_t lease_ms = draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
-        a->lease_ms = lease_ms > a->lease_ms ? lease_ms : a->lease_ms;
-        a->state = ACTOR_EXTENDS;
-        hf__call call = {.kind = HF__CALL_EXTEND, .hold = a->hold, .lease = hf__span_ms(lease_ms)};
-        begin_call(w, index, number, call, left.ns);
-    } else {
-        schedule_actor(w, index, number, MS(draw_between(w, 1, 150)));
-    }
-}
-
-static void actor_go_on(world *w, int index, int number)
-{
-    sim_actor *a = &w->clients[index].actors[number];
-    if (a->state == ACTOR_THINKS && (!w->healing || a->final) && !w->finished)
-        actor_acquire(w, index, number);
-    else if (a->state == ACTOR_WORKS)
-        actor_work(w, index, number);
-    else if (a->state == ACTOR_ACQUIRES && !a->call.done) {
-        world_log(w, "client %d.%d: cancel", index, number);
-        client_step(w, index, &(hf__event){.kind = HF__EVENT_CANCEL, .call = &a->call});
-    }
-}
-
-static void acquired(world *w, int index, int number)
-{
-    sim_actor *a = &w->clients[index].actors[number];
-    a->hold = a->call.hold;
-    a->granted_ns = a->last_valid_ns = w->now_ns;
-    a->read_value = w->registers[a->lock].value;
-    a->steps_left = (int)draw_between(w, 0, 4);
-    a->state = ACTOR_WORKS;
-    schedule_actor(w, index, number, MS(draw_between(w, 0, 80)));
-    if (fault_happens(w, FAULT_PAUSE))
-        client_pause(w, index, MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)), false);
-}
-
-static void actor_call_done(world *w, int index, int number)
-{
-    sim_actor *a = &w->clients[index].actors[number];
-    hf_status status = a->call.error.status;
-    static const char *const kinds[] = {"acquire", "release", "extend", "close"};
-    world_log(w, "client %d.%d: %s %s %s: %s", index, number, kinds[a->call.kind],
-              strchr(a->value, ':'), hf_status_name(status), a->call.error.text);
-    check_call(w, index, number);
-    if (a->call.kind == HF__CALL_ACQUIRE && status == HF_OK) {
-        acquired(w, index, number);
-    } else if (a->call.kind == HF__CALL_EXTEND) {
-        a->state = ACTOR_WORKS;
-        schedule_actor(w, index, number, MS(draw_between(w, 0, 100)));
-    } else if (a->final && (a->call.kind == HF__CALL_RELEASE)) {
-        a->state = ACTOR_DONE;
-    } else {
-        a->state = ACTOR_THINKS;
-        schedule_actor(w, index, number, MS(draw_between(w, 0, 60)));
-    }
-}
-
 /* ---- Life ---- */
 
 void client_start(world *w, int index)
@@ -291,6 +137,7 @@ void client_start(world *w, int index)
                              .connect_timeout = hf__span_ms(w->plan.connect_timeout_ms),
                              .reply_timeout = hf__span_ms(w->plan.reply_timeout_ms),
                              .call_timeout = hf__span_ms(w->plan.call_timeout_ms),
+                             .fence_keep = hf__span_ms(w->plan.fence_keep_ms),
                              .links = w->plan.links,
                              .seed = draw(w, UINT64_MAX)};
     snprintf(c->config.client_id, sizeof(c->config.client_id), "%016llx%016llx",
@@ -298,19 +145,23 @@ void client_start(world *w, int index)
     c->core = hf__core_new(&c->config);
     world_log(w, "client %d: starts", index);
     for (int i = 0; i < w->plan.actors; i++)
-        schedule_actor(w, index, i, MS(draw_between(w, 0, 50)));
+        actor_begin(w, index, i);
 }
 
 void client_free(sim_client *c)
 {
     if (c->core == NULL)
         return;
+    if (c->telling)
+        hf__core_told(c->core);
     hf__core_free(c->core);
     c->core = NULL;
     c->alive = false;
-    for (int i = 0; i < ACTORS_MAX; i++)
-        if (c->actors[i].hold != NULL)
-            hf__hold_abandon(c->actors[i].hold);
+    for (int i = 0; i < HANDLES_MAX; i++)
+        if (c->handles[i].hold != NULL)
+            hf__hold_abandon(c->handles[i].hold);
+    c->held = 0;
+    query_free(&c->query);
 }
 
 void client_kill(world *w, int index)
@@ -320,9 +171,9 @@ void client_kill(world *w, int index)
     for (int link = 0; link < c->config.links; link++)
         net_close(w, index, link);
     check_beliefs(w);
-    for (int i = 0; i < w->plan.actors; i++)
-        if (c->actors[i].hold != NULL)
-            check_belief_over(w, index, i);
+    for (int i = 0; i < HANDLES_MAX; i++)
+        if (c->handles[i].hold != NULL)
+            check_belief_over(w, index, &c->handles[i]);
     client_free(c);
     world_schedule(w, (sim_event){.kind = EVENT_START, .index = index, .generation = c->generation},
                    MS(draw_between(w, 1, 500)));
@@ -356,20 +207,66 @@ static void resume(world *w, int index)
     check_beliefs(w); /* the application may look before the library does */
 }
 
+static void wake(world *w, int index)
+{
+    sim_client *c = &w->clients[index];
+    hf__instant now = {client_clock_ns(c, w->now_ns)};
+    c->wakes_ns = INT64_MAX;
+    if (!hf__before(now, hf__core_wake(c->core)))
+        client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
+    else
+        schedule_wake(w, index); /* its timer has moved, or the clock is a bit behind */
+}
+
+static void callback_returns(world *w, int index)
+{
+    sim_client *c = &w->clients[index];
+    c->telling = false;
+    hf__core_told(c->core);
+    client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
+}
+
+static void run(world *w, const sim_event *event)
+{
+    sim_client *c = &w->clients[event->index];
+    switch (event->kind) {
+    case EVENT_WAKE:
+        wake(w, event->index);
+        break;
+    case EVENT_ACTOR:
+        if ((uint32_t)event->generation == (uint32_t)c->actors[event->actor].generation)
+            actor_go_on(w, event->index, event->actor);
+        break;
+    case EVENT_KEEPER:
+        actor_give_back_kept(w, event->index, event->actor);
+        break;
+    case EVENT_QUERY:
+        query_go_on(w, event->index);
+        break;
+    default: /* EVENT_TOLD */
+        callback_returns(w, event->index);
+        break;
+    }
+}
+
+static bool meant_for(const sim_client *c, const sim_event *event)
+{
+    uint64_t generation = event->kind == EVENT_ACTOR ? event->generation >> 32 : event->generation;
+    if (!c->alive || c->generation != generation)
+        return false;
+    /* Of two wakes, the earlier one was scheduled later. */
+    return event->kind != EVENT_WAKE || event->at_ns == c->wakes_ns;
+}
+
 void client_handle(world *w, const sim_event *event)
 {
     sim_client *c = &w->clients[event->index];
     if (event->kind == EVENT_START) {
         if (!c->alive && c->generation == event->generation)
             client_start(w, event->index);
+    } else if (!meant_for(c, event)) {
         return;
-    }
-    uint64_t generation = event->kind == EVENT_ACTOR ? event->generation >> 32 : event->generation;
-    if (!c->alive || c->generation != generation)
-        return;
-    if (event->kind == EVENT_WAKE && event->at_ns != c->wakes_ns)
-        return; /* an earlier one was scheduled after it */
-    if (event->kind == EVENT_RESUME) {
+    } else if (event->kind == EVENT_RESUME) {
         if (c->paused && w->now_ns >= c->resumes_ns)
             resume(w, event->index);
     } else if (c->paused) {
@@ -377,37 +274,9 @@ void client_handle(world *w, const sim_event *event)
         world_schedule(w, again, c->resumes_ns - w->now_ns);
         if (event->kind == EVENT_WAKE)
             c->wakes_ns = c->resumes_ns;
-    } else if (event->kind == EVENT_WAKE) {
-        c->wakes_ns = INT64_MAX;
-        hf__instant now = {client_clock_ns(c, w->now_ns)};
-        if (!hf__before(now, hf__core_wake(c->core)))
-            client_step(w, event->index, &(hf__event){.kind = HF__EVENT_TICK});
-        else
-            schedule_wake(w, event->index); /* its timer has moved, or the clock is a bit behind */
-    } else if ((uint32_t)event->generation == (uint32_t)c->actors[event->actor].generation) {
-        actor_go_on(w, event->index, event->actor);
+    } else {
+        run(w, event);
     }
-}
-
-void client_finish_round(world *w)
-{
-    for (int i = 0; i < w->plan.clients; i++) {
-        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++) {
-            sim_actor *a = &w->clients[i].actors[n];
-            a->final = true;
-            if (a->state == ACTOR_THINKS)
-                schedule_actor(w, i, n, MS(draw_between(w, 0, 20)));
-        }
-    }
-}
-
-bool client_all_done(const world *w)
-{
-    for (int i = 0; i < w->plan.clients; i++)
-        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++)
-            if (w->clients[i].actors[n].state != ACTOR_DONE)
-                return false;
-    return true;
 }
 
 void client_close_all(world *w)

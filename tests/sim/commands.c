@@ -52,6 +52,7 @@ static const sim_command commands[] = {
     {"pubsub", -2, 0, sim_run_pubsub},
     {"rpop", -2, W, sim_run_rpop},
     {"rpush", -3, W, sim_run_rpush},
+    {"scan", -2, 0, sim_run_scan},
     {"script", -2, NS, sim_run_script},
     {"select", 2, 0, sim_run_select},
     {"set", -3, W, sim_run_set},
@@ -71,6 +72,7 @@ static const sim_command commands[] = {
     {"zrem", -3, W, sim_run_zrem},
     {"zremrangebyrank", 4, W, sim_run_zremrangebyrank},
     {"zremrangebyscore", 4, W, sim_run_zremrangebyscore},
+    {"zrevrangebyscore", -4, 0, sim_run_zrevrangebyscore},
     {"zscore", 3, 0, sim_run_zscore},
 };
 

@@ -10,4 +10,7 @@
  * compared. */
 void honesty_compare(uint64_t seed, int64_t operations);
 
+/* Prints how fast the model is. */
+int model_bench(void);
+
 #endif

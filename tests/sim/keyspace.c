@@ -86,6 +86,7 @@ sim_key *sim_key_add(sim_keyspace *keyspace, hf__slice name, sim_type type)
         grow(keyspace);
     sim_key *key = sim_alloc(sizeof(*key));
     key->name = sim_bytes_copy(name);
+    key->number = ++keyspace->made;
     key->hash = hash_of(name);
     key->type = type;
     key->expiry_ms = SIM_NO_EXPIRY;

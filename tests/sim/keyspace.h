@@ -21,6 +21,7 @@ typedef struct sim_item {
 typedef struct sim_key {
     struct sim_key *chain;         /* the next one in the same bucket */
     struct sim_key *newer, *older; /* in the order in which the keys were made */
+    uint64_t number;               /* larger than that of every older one */
     uint32_t hash;
     sim_type type;
     int64_t expiry_ms; /* a wall clock's instant, or SIM_NO_EXPIRY */
@@ -35,6 +36,7 @@ typedef struct sim_keyspace {
     sim_key **buckets;
     size_t bucket_count; /* a power of two, or 0 */
     size_t count;
+    uint64_t made;
     sim_key *oldest, *newest;
     int64_t now_ms;
     bool keeps_expired; /* a replica hides what has expired, and lets its primary delete it */

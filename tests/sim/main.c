@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The simulator's command line.
  *
- *   holdfast-sim --seeds N [--first S]     N runs; fails with the first seed that finds something
+ *   holdfast-sim --seeds N [--first S]     N runs; ends with the first seed that finds something
+ *                --go-on                   or names them all
  *   holdfast-sim --seed S [--trace]        one run, with its trace
- *   holdfast-sim --mutants                 every mutant must be caught
+ *   holdfast-sim --mutants [--first S]     every mutant must be caught
  *   holdfast-sim --mutant NAME --seeds N   how soon one is
  *
  * A run is judged by check.c. A batch is judged too: runs that do nothing prove nothing, so the
@@ -16,14 +17,15 @@
 #include <unistd.h>
 
 #include "base/mutant.h"
+#include "mutants.h"
 #include "sim.h"
 
-enum { JOBS_MAX = 64, GRANTS_MIN = 5, CONTROL_SEEDS = 500 };
+enum { JOBS_MAX = 64, GRANTS_MIN = 5, CONTROL_SEEDS = 200 };
 
 typedef struct options {
     uint64_t first, seeds, only;
     uint64_t jobs;
-    bool one, trace, all_mutants;
+    bool one, trace, all_mutants, go_on;
     const char *mutant;
 } options;
 
@@ -79,6 +81,13 @@ static int64_t faults_of(const sim_stats *stats)
     return sum;
 }
 
+/* clang-format off */
+#define SUMS(X)                                                                               \
+    X(steps) X(grants) X(extends) X(losses) X(refusals) X(unknowns) X(nested) X(joined)       \
+    X(renewals) X(jeopardies) X(told_lost) X(revoked) X(broken) X(inspected) X(fenced_writes) \
+    X(fenced_refusals) X(excused)
+/* clang-format on */
+
 static void add(batch *b, const world *w)
 {
     const sim_stats *s = &w->stats;
@@ -89,12 +98,9 @@ static void add(batch *b, const world *w)
     b->steps[b->runs] = s->steps;
     b->runs++;
     b->idle_runs += s->grants < GRANTS_MIN || s->contended == 0 || faults_of(s) == 0;
-    t->steps += s->steps;
-    t->grants += s->grants;
-    t->extends += s->extends;
-    t->losses += s->losses;
-    t->refusals += s->refusals;
-    t->unknowns += s->unknowns;
+#define ADD(field) t->field += s->field;
+    SUMS(ADD)
+#undef ADD
     for (int i = 0; i < FAULT_COUNT; i++)
         t->faults[i] += s->faults[i];
     if (w->plan.beyond) {
@@ -125,6 +131,14 @@ static void print_batch(batch *b)
            (unsigned long long)b->runs, (long long)t->steps, (long long)t->grants,
            (long long)t->extends, (long long)t->refusals, (long long)t->unknowns,
            (long long)t->losses);
+    printf("  %lld re-entered, %lld joined; renewed %lld times; told: %lld in jeopardy, %lld lost, "
+           "%lld revoked; %lld seen held, %lld broken\n",
+           (long long)t->nested, (long long)t->joined, (long long)t->renewals,
+           (long long)t->jeopardies, (long long)t->told_lost, (long long)t->revoked,
+           (long long)t->inspected, (long long)t->broken);
+    printf("  fenced register: %lld writes, %lld refused; %lld locks whose server forgot fence and "
+           "time\n",
+           (long long)t->fenced_writes, (long long)t->fenced_refusals, (long long)t->excused);
     print_distribution("steps", b->steps, b->runs);
     print_distribution("grants", b->grants, b->runs);
     print_distribution("contended grants", b->contended, b->runs);
@@ -170,16 +184,19 @@ static int judge_batch(const batch *b)
     return failed;
 }
 
-static int run_many(uint64_t first, uint64_t seeds)
+static int run_many(uint64_t first, uint64_t seeds, bool go_on)
 {
     batch b;
     if (!batch_begin(&b, seeds))
         return 2;
     bool failed = false;
-    for (uint64_t seed = first; seed < first + seeds && !failed; seed++) {
+    for (uint64_t seed = first; seed < first + seeds && (!failed || go_on); seed++) {
         world_run(&the_world, seed, false);
-        failed = the_world.failure[0] != '\0';
-        if (failed)
+        bool this_one = the_world.failure[0] != '\0';
+        failed |= this_one;
+        if (this_one && go_on)
+            printf("seed %llu failed: %s\n", (unsigned long long)seed, the_world.failure);
+        else if (this_one)
             print_failure(&the_world);
         add(&b, &the_world);
         world_free(&the_world);
@@ -195,14 +212,15 @@ static int run_jobs(const options *o)
 {
     pid_t pids[JOBS_MAX];
     int failed = 0;
+    uint64_t first = o->first > 0 ? o->first : 1;
     if (o->jobs == 1)
-        return run_many(o->first, o->seeds);
+        return run_many(first, o->seeds, o->go_on);
     for (uint64_t i = 0; i < o->jobs; i++) {
         uint64_t from = o->seeds * i / o->jobs, to = o->seeds * (i + 1) / o->jobs;
         fflush(stdout);
         pids[i] = fork();
         if (pids[i] == 0)
-            exit(run_many(o->first + from, to - from));
+            exit(run_many(first + from, to - from, o->go_on));
         failed |= pids[i] < 0;
     }
     for (uint64_t i = 0; i < o->jobs; i++) {
@@ -216,31 +234,42 @@ static int run_jobs(const options *o)
 
 /* ---- Mutants ---- */
 
-/* The number of seeds until it was caught; 0: it lives. */
-static int hunt(const sim_mutant *mutant, int seeds, char *how, size_t capacity)
+static bool run_fails(const sim_mutant *mutant, uint64_t seed, char *how, size_t capacity)
 {
-    int caught = 0;
     use_mutant(mutant);
-    for (int i = 1; i <= seeds && caught == 0; i++) {
-        world_run(&the_world, (uint64_t)i, false);
-        if (the_world.failure[0] != '\0') {
-            caught = i;
-            snprintf(how, capacity, "%.99s", the_world.failure);
-        }
-        world_free(&the_world);
-    }
+    world_run(&the_world, seed, false);
+    bool fails = the_world.failure[0] != '\0';
+    if (fails)
+        snprintf(how, capacity, "%.99s", the_world.failure);
+    world_free(&the_world);
     use_mutant(NULL);
-    return caught;
+    return fails;
 }
 
-static int run_mutants(void)
+/* The number of seeds until it was caught; 0: it lives. A seed that the real thing fails as well
+ * proves nothing. */
+static int hunt(const sim_mutant *mutant, uint64_t first, char *how, size_t capacity)
+{
+    char without[100];
+    for (int i = 0; i < mutant->seeds; i++)
+        if (run_fails(mutant, first + (uint64_t)i, how, capacity) &&
+            !run_fails(NULL, first + (uint64_t)i, without, sizeof(without)))
+            return i + 1;
+    snprintf(how, capacity, "SURVIVED");
+    return 0;
+}
+
+/* A hunt begins where it is known to be short, unless told where. */
+static int run_mutants(const options *o)
 {
     int survivors = 0;
-    printf("%-20s %8s %8s  %s\n", "mutant", "caught", "allowed", "by");
+    printf("%-22s %8s %8s %8s  %s\n", "mutant", "from", "caught", "allowed", "by");
     for (int i = 0; i < mutant_count; i++) {
-        char how[100] = "SURVIVED";
-        int caught = hunt(&mutants[i], mutants[i].seeds, how, sizeof(how));
-        printf("%-20s %8d %8d  %s\n", mutants[i].name, caught, mutants[i].seeds, how);
+        char how[100];
+        uint64_t first = o->first > 0 ? o->first : mutants[i].first > 0 ? mutants[i].first : 1;
+        int caught = hunt(&mutants[i], first, how, sizeof(how));
+        printf("%-22s %8llu %8d %8d  %s\n", mutants[i].name, (unsigned long long)first, caught,
+               mutants[i].seeds, how);
         fflush(stdout);
         survivors += caught == 0;
     }
@@ -260,7 +289,7 @@ static const sim_mutant *find_mutant(const char *name)
 
 static bool read_options(int argc, char **argv, options *o)
 {
-    *o = (options){.first = 1, .seeds = 100, .jobs = 1};
+    *o = (options){.seeds = 100, .jobs = 1};
     for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--seeds") == 0 && more)
@@ -275,6 +304,8 @@ static bool read_options(int argc, char **argv, options *o)
             o->one = true, o->only = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--trace") == 0)
             o->trace = true;
+        else if (strcmp(argv[i], "--go-on") == 0)
+            o->go_on = true;
         else if (strcmp(argv[i], "--mutants") == 0)
             o->all_mutants = true;
         else
@@ -295,6 +326,6 @@ int main(int argc, char **argv)
     if (o.mutant != NULL)
         use_mutant(find_mutant(o.mutant));
     if (o.all_mutants)
-        return run_mutants();
+        return run_mutants(&o);
     return o.one ? run_one(o.only, o.trace) : run_jobs(&o);
 }

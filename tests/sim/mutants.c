@@ -1,131 +1,203 @@
 /* SPDX-License-Identifier: MIT */
 /* Deliberate bugs, each of which somebody has shipped. A checker that does not catch them proves
- * nothing. Those of the client are switches in src/core (src/base/mutant.h), those of the scripts
- * are other scripts, and one is a clock that stops while the machine sleeps. `seeds` is within how
- * many seeds each must be caught. */
+ * nothing. Those of the client are switches in src/core (src/base/mutant.h); those of the scripts
+ * are the scripts themselves with a fragment replaced, so that they keep up with them (a fragment
+ * that is not there exactly once ends the program); and two are of the simulator's own making: a
+ * clock that stops while the machine sleeps, and threads whose numbers are used again. `seeds` is
+ * within how many seeds each must be caught, `first` where a hunt begins that would take a while.
+ */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mutant.h"
+#include "lua/scripts.h"
+#include "mutants.h"
 #include "sim.h"
 
 int hf__mutant;
 const sim_mutant *active_mutant;
 
-static const char *change(const char *name, const char *wanted, const char *body)
+/* ---- Scripts ---- */
+
+/* The text with a fragment replaced, newly allocated. */
+static char *edited(const char *text, const sim_edit *edit)
 {
-    return strcmp(name, wanted) == 0 ? body : NULL;
+    const char *at = strstr(text, edit->fragment);
+    if (at == NULL || strstr(at + 1, edit->fragment) != NULL) {
+        fprintf(stderr, "mutant %s: not exactly once in %s.lua: %s\n", active_mutant->name,
+                edit->script, edit->fragment);
+        exit(2);
+    }
+    size_t before = (size_t)(at - text), cut = strlen(edit->fragment);
+    size_t put = strlen(edit->instead), after = strlen(at + cut);
+    char *whole = malloc(before + put + after + 1);
+    if (whole == NULL)
+        abort();
+    memcpy(whole, text, before);
+    memcpy(whole + before, edit->instead, put);
+    memcpy(whole + before + put, at + cut, after + 1);
+    return whole;
 }
 
-static const char *del_always(const char *name, const char *body)
+static char *make_body(const char *name, const char *body)
 {
-    (void)body;
-    return change(name, "release", "redis.call('DEL', KEYS[1]) return 1");
+    char *made = NULL;
+    for (int i = 0; i < EDITS_MAX && active_mutant->edits[i].script != NULL; i++) {
+        if (strcmp(active_mutant->edits[i].script, name) != 0)
+            continue;
+        char *next = edited(made != NULL ? made : body, &active_mutant->edits[i]);
+        free(made);
+        made = next;
+    }
+    return made;
 }
 
-static const char *release_unchecked(const char *name, const char *body)
+/* Bodies are kept, because the server may ask for one after each restart. */
+const char *mutant_change_script(const char *name, const char *body)
 {
-    (void)body;
-    return change(
-        name, "release",
-        "if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('DEL', KEYS[1]) end "
-        "return 0");
+    static const sim_mutant *made_for;
+    static struct {
+        const char *name;
+        char *body;
+    } made[HF__SCRIPT_COUNT];
+    if (made_for != active_mutant)
+        for (int i = 0; i < HF__SCRIPT_COUNT; i++) {
+            free(made[i].body);
+            made[i].name = NULL;
+            made[i].body = NULL;
+        }
+    made_for = active_mutant;
+    int at = 0;
+    while (made[at].name != NULL && strcmp(made[at].name, name) != 0)
+        at++;
+    if (made[at].name == NULL) {
+        made[at].name = name;
+        made[at].body = make_body(name, body);
+    }
+    return made[at].body;
 }
 
-static const char *renew_unchecked(const char *name, const char *body)
-{
-    (void)body;
-    return change(name, "renew",
-                  "if redis.call('PEXPIRE', KEYS[1], ARGV[2]) == 1 then return tonumber(ARGV[2]) "
-                  "end return 0");
-}
+/* ---- All of them ---- */
 
-static const char *renew_shortens(const char *name, const char *body)
-{
-    (void)body;
-    return change(name, "renew",
-                  "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end "
-                  "redis.call('PEXPIRE', KEYS[1], ARGV[2]) return tonumber(ARGV[2])");
-}
+#define EDIT(script, fragment, instead) \
+    {                                   \
+        script, fragment, instead       \
+    }
 
-static const char *renew_adds_up(const char *name, const char *body)
-{
-    (void)body;
-    return change(name, "renew",
-                  "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end "
-                  "local t = redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2]) "
-                  "redis.call('PEXPIRE', KEYS[1], t) return t");
-}
-
-static const char *not_idempotent(const char *name, const char *body)
-{
-    (void)body;
-    return change(name, "acquire",
-                  "if redis.call('ZSCORE', KEYS[2], '!' .. ARGV[1]) then return -1 end "
-                  "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then "
-                  "return tonumber(ARGV[2]) end "
-                  "return {redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[1])}");
-}
-
-static const char *grants_anew(const char *name, const char *body)
-{
-    (void)body;
-    return change(name, "acquire",
-                  "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) "
-                  "return tonumber(ARGV[2])");
-}
-
-static const char *no_tombstone_check(const char *name, const char *body)
-{
-    (void)body;
-    return change(name, "acquire",
-                  "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then "
-                  "return tonumber(ARGV[2]) end "
-                  "local held = redis.call('GET', KEYS[1]) "
-                  "if held == ARGV[1] then return redis.call('PTTL', KEYS[1]) end "
-                  "return {redis.call('PTTL', KEYS[1]), held}");
-}
-
-static const char *says_lease(const char *name, const char *body)
-{
-    (void)body;
-    return change(name, "acquire",
-                  "if redis.call('ZSCORE', KEYS[2], '!' .. ARGV[1]) then return -1 end "
-                  "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then "
-                  "return tonumber(ARGV[2]) end "
-                  "local held = redis.call('GET', KEYS[1]) "
-                  "if held == ARGV[1] then return tonumber(ARGV[2]) end "
-                  "return {redis.call('PTTL', KEYS[1]), held}");
-}
+/* A fence is set twice: at once, and again if something was found to be put right. */
+#define KEPT_FROM_NOW                                                                             \
+    EDIT("acquire", "'PXAT', math.floor(fence / 1000) + ARGV[3], 'GET'", "'PX', ARGV[3], 'GET'"), \
+        EDIT("acquire", "'PXAT', math.floor(fence / 1000) + ARGV[3])", "'PX', ARGV[3])")
 
 const sim_mutant mutants[] = {
-    {"del-always", "release is an unconditional DEL", 0, del_always, false, 500},
-    {"release-unchecked", "release deletes whatever is there", 0, release_unchecked, false, 500},
-    {"renew-unchecked", "renew without owner check", 0, renew_unchecked, false, 500},
-    {"renew-shortens", "a shorter renewal takes back a longer one", 0, renew_shortens, false, 500},
-    {"renew-past-max", "renewals add up past the longest lease", 0, renew_adds_up, false, 500},
-    {"not-idempotent", "acquire refuses its own value", 0, not_idempotent, false, 500},
-    {"grants-anew", "acquire without NX", 0, grants_anew, false, 500},
-    {"says-lease", "a repeated grant is answered with the whole lease", 0, says_lease, false, 500},
-    {"tombstone-ignored", "acquire does not look for a tombstone", 0, no_tombstone_check, false,
-     2000},
-    {"sent-after", "deadline from after the sending", HF__MUTANT_SENT_AFTER, NULL, false, 500},
-    {"from-reply", "deadline from the reply", HF__MUTANT_FROM_REPLY, NULL, false, 500},
-    {"no-drift", "no drift allowance", HF__MUTANT_NO_DRIFT, NULL, false, 500},
-    {"monotonic", "monotonic clock across suspend", 0, NULL, true, 500},
-    {"new-identity", "resend with a new identity", HF__MUTANT_NEW_IDENTITY, NULL, false, 500},
-    {"resend-full-lease", "resend, and the whole lease from the resend",
-     HF__MUTANT_RESEND_FULL_LEASE, NULL, false, 500},
-    {"noscript-refuses", "NOSCRIPT treated as refusal", HF__MUTANT_NOSCRIPT_REFUSES, NULL, false,
-     500},
-    {"unknown-refused", "unknown treated as refused", HF__MUTANT_UNKNOWN_REFUSED, NULL, false,
-     1000},
-    {"unknown-granted", "unknown treated as granted", HF__MUTANT_UNKNOWN_GRANTED, NULL, false, 500},
-    {"cancel-keeps", "cancel leaves a grant behind", HF__MUTANT_CANCEL_KEEPS, NULL, false, 500},
-    {"revives", "renewal after loss", HF__MUTANT_REVIVES, NULL, false, 500},
-    {"lost-kept", "a lost hold is not released", HF__MUTANT_LOST_KEPT, NULL, false, 500},
-    {"short-cleanup", "the background gives up too early", HF__MUTANT_SHORT_CLEANUP, NULL, false,
-     500},
-    {"no-tombstone", "a release leaves no tombstone", HF__MUTANT_NO_TOMBSTONE, NULL, false, 2000},
+    /* The scripts, without regard to sharing. */
+    {"del-always", "release is an unconditional DEL", 500,
+     .edits = {EDIT("release", "local released = 0\n",
+                    "do call('DEL', KEYS[1]) return 1 end local released = 0\n")}},
+    {"release-unchecked", "release deletes whatever is there", 500,
+     .edits = {EDIT("release", "elseif call('GET', KEYS[1]) == value then",
+                    "elseif call('EXISTS', KEYS[1]) == 1 then")}},
+    {"renew-unchecked", "renew without owner check", 1000,
+     .edits = {EDIT("renew", "elseif call('GET', lock) == value then",
+                    "elseif call('EXISTS', lock) == 1 then")}},
+    {"renew-shortens", "a shorter renewal takes back a longer one", 500,
+     .edits = {EDIT("renew", "if remaining < lease then", "if true then")}},
+    {"renew-past-max", "renewals add up past the longest lease", 500,
+     .edits = {EDIT("renew", "if remaining < lease then",
+                    "lease = remaining + lease if true then")}},
+    {"not-idempotent", "acquire refuses its own value", 500,
+     .edits = {EDIT("acquire", "if held ~= (owner or value) then", "if true then")}},
+    {"grants-anew", "acquire without NX", 500,
+     .edits = {EDIT("acquire", "owner or value, 'NX', 'PX'", "owner or value, 'PX'")}},
+    {"says-lease", "a repeated grant is answered with the whole lease", 500,
+     .edits = {EDIT("acquire", "return {last > 0 and last or mint(last), remaining}",
+                    "return {last > 0 and last or mint(last), lease}")}},
+    {"tombstone-ignored", "acquire does not look for a tombstone", 2000, .first = 24,
+     .edits = {EDIT("acquire", " if call('ZSCORE', KEYS[2], '!' .. value)", " if false"),
+               EDIT("acquire", "elseif call('ZSCORE', KEYS[2], '!' .. value)", "elseif false")}},
+    {"mark-not-set", "a tombstone is left, but the fence does not say so", 2000, .first = 24,
+     .edits = {EDIT("release", "call('SET', KEYS[3], kept .. '+', 'KEEPTTL')", "")}},
+    {"mark-lost", "the next grant wipes away the mark of a tombstone", 4000, .first = 940,
+     .edits = {EDIT("acquire", "call('ZCARD', KEYS[2]) > 0 and '+' or ''", "''")}},
+
+    /* The client. */
+    {"sent-after", "deadline from after the sending", 500, .core = HF__MUTANT_SENT_AFTER},
+    {"from-reply", "deadline from the reply", 500, .core = HF__MUTANT_FROM_REPLY},
+    {"no-drift", "no drift allowance", 500, .core = HF__MUTANT_NO_DRIFT},
+    {"monotonic", "monotonic clock across suspend", 500, .first = 8, .monotonic = true},
+    {"new-identity", "resend with a new identity", 500, .core = HF__MUTANT_NEW_IDENTITY},
+    {"resend-full-lease", "resend, and the whole lease from the resend", 500,
+     .core = HF__MUTANT_RESEND_FULL_LEASE},
+    {"noscript-refuses", "NOSCRIPT treated as refusal", 500, .core = HF__MUTANT_NOSCRIPT_REFUSES},
+    {"unknown-refused", "unknown treated as refused", 1000, .first = 25,
+     .core = HF__MUTANT_UNKNOWN_REFUSED},
+    {"unknown-granted", "unknown treated as granted", 500, .core = HF__MUTANT_UNKNOWN_GRANTED},
+    {"cancel-keeps", "cancel leaves a grant behind", 500, .first = 10,
+     .core = HF__MUTANT_CANCEL_KEEPS},
+    {"revives", "renewal after loss", 2000, .first = 74, .core = HF__MUTANT_REVIVES},
+    {"lost-kept", "a lost hold is not released", 500, .first = 31, .core = HF__MUTANT_LOST_KEPT},
+    {"short-cleanup", "the background gives up too early", 2000, .first = 295,
+     .core = HF__MUTANT_SHORT_CLEANUP},
+    {"no-tombstone", "a release leaves no tombstone", 2000, .first = 24,
+     .core = HF__MUTANT_NO_TOMBSTONE},
+
+    /* Watchdog and loss. */
+    {"renew-lost", "a lost hold is renewed", 500, .first = 37, .core = HF__MUTANT_RENEW_LOST},
+    {"no-jeopardy", "JEOPARDY is never raised", 500, .core = HF__MUTANT_NO_JEOPARDY},
+    {"max-hold-ignored", "renewals do not stop", 500, .core = HF__MUTANT_IGNORE_MAX_HOLD},
+
+    {"revoke-unheard", "renewals do not bring a request to give up", 1000, .first = 16,
+     .edits = {EDIT("renew", "remaining > 0 and '#revoked' or '#broken'", "'#broken'")}},
+
+    /* Fences. */
+    {"fence-counter", "the fence is a bare counter", 500,
+     .edits = {EDIT("acquire", "local fence = time[1] * 1000000 + time[2]", "local fence = 0"),
+               KEPT_FROM_NOW}},
+    {"fence-not-refreshed", "the fence runs out under a long hold", 1000, .first = 14,
+     .edits = {EDIT("renew", "call('PEXPIRE', fence, keep)", "")}},
+    {"fence-not-joined", "the fence runs out under a chain of sharers", 4000, .first = 617,
+     .edits = {EDIT("acquire", "call('PEXPIRE', KEYS[3], ARGV[3])", "")}},
+    {"fence-from-now", "the fence is kept from now on, not from its own time on", 2000, .first = 91,
+     .edits = {KEPT_FROM_NOW}},
+    {"fence-forgets-last", "the fence is the time, whatever the last one was", 500,
+     .edits = {EDIT("acquire", "fence = math.max(fence, last + 1)", "")}},
+    {"join-new-fence", "who joins gets a new fence", 500,
+     .edits = {EDIT("acquire", "return {last > 0 and last or mint(last), remaining}",
+                    "return {mint(last), remaining}")}},
+    {"break-keeps-fence", "a break does not raise the fence", 500,
+     .edits = {EDIT("break", "local fence = math.max(last + 1, time[1] * 1000000 + time[2])",
+                    "local fence = last")}},
+    {"break-copy-tells-last", "a repeated break is answered with the fence of who came next", 2000,
+     .first = 174,
+     .edits = {EDIT("break", "return whose == victim and tonumber(raised) or 0",
+                    "return whose == victim and last or 0")}},
+
+    /* Sharing. */
+    {"shared-twice", "a resent join counts twice", 1000, .first = 12,
+     .edits = {EDIT("acquire", "if own > now then",
+                    "if own > now then own = 0 value = value .. '+' end if own > now then")}},
+    {"dead-sharer-kept", "a dead sharer keeps the lock of the last live one", 500,
+     .edits = {EDIT("release", "call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now)", ""),
+               EDIT("release", "call('PEXPIREAT', KEYS[1], latest)", "")}},
+    {"join-shortens", "who joins with a shorter lease shortens the lock's", 500,
+     .edits = {EDIT("acquire", "local latest = call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]",
+                    "local latest = now + lease")}},
+    {"shared-renew-shortens", "a shorter renewal takes back a longer one of a sharer", 500,
+     .first = 12, .edits = {EDIT("renew", "if own < now + lease then", "if true then")}},
+    {"key-ttl-told", "who joins is told how long the lock lasts", 500, .first = 12,
+     .edits = {EDIT("acquire", "remaining = own - now", "remaining = remaining"),
+               EDIT("acquire", "join() then\n        remaining = lease",
+                    "join() then\n        remaining = call('PTTL', KEYS[1])")}},
+    {"key-ttl-renewed", "a sharer's renewal is answered with how long the lock lasts", 500,
+     .first = 43, .edits = {EDIT("renew", "return own - now", "return call('PTTL', lock)")}},
+    {"foreign-joined", "an owner's name without holders is taken for the owner", 500,
+     .edits = {EDIT("acquire",
+                    "if call('ZCOUNT', KEYS[4], string.format('(%.0f', now), '+inf') == 0 then",
+                    "if false then")}},
+    {"side-keys-shared", "x and {x} have the same side keys", 500,
+     .core = HF__MUTANT_SIDE_KEYS_SHARED},
+    {"thread-reused", "a new thread has the number of an old one", 500, .reuses_threads = true},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

@@ -4,14 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/name.h"
 #include "sim.h"
+
+enum { STEP_MAX_MS = 8000 /* of the clock, either way: longer than any fence is kept */ };
+
+int64_t server_now_us(const world *w)
+{
+    int64_t passed_us = w->now_ns / 1000;
+    return w->server_offset_us + passed_us + passed_us * w->server_rate_ppm / 1000000;
+}
 
 void server_set_clock(world *w)
 {
-    int64_t passed_us = w->now_ns / 1000;
-    sim_server_set_time(w->server,
-                        w->server_offset_us + passed_us + passed_us * w->server_rate_ppm / 1000000);
+    sim_server_set_time(w->server, server_now_us(w));
 }
 
 static int any_client(world *w)
@@ -60,6 +65,40 @@ static void server_faults(world *w)
         restart_with_data(w);
 }
 
+/* ---- Beyond the assumptions ---- */
+
+static void evict(world *w)
+{
+    int which = (int)draw(w, LOCKS);
+    int side = (int)draw(w, 2 * SIDES); /* or the lock itself */
+    sim_lock *lock = &w->locks[which];
+    fences_before_fault(w);
+    if (side < SIDES)
+        sim_server_evict(w->server, lock->side[side], lock->side_length[side]);
+    else
+        sim_server_evict(w->server, lock_names[which], strlen(lock_names[which]));
+    world_log(w, "server: evicts %s", side < SIDES ? lock->side[side] : lock_names[which]);
+    fences_lost(w, false);
+    fences_after_fault(w);
+}
+
+static void step_clock(world *w)
+{
+    int64_t step_ms = draw_between(w, -STEP_MAX_MS, STEP_MAX_MS);
+    fences_before_fault(w);
+    w->server_offset_us += step_ms * 1000;
+    world_log(w, "server: clock jumps by %lld ms", (long long)step_ms);
+    fences_after_fault(w);
+}
+
+static void restart_forgetting(world *w, const sim_image *image, const char *with)
+{
+    fences_before_fault(w);
+    restart(w, image, with);
+    fences_lost(w, image != NULL);
+    fences_after_fault(w);
+}
+
 static void forgetful_faults(world *w)
 {
     if (w->server_down)
@@ -69,23 +108,14 @@ static void forgetful_faults(world *w)
         sim_image_free(w->old_copy);
         w->old_copy = sim_server_copy(w->server);
     }
-    if (fault_happens(w, FAULT_EVICT)) {
-        const char *name = lock_names[draw(w, LOCKS)];
-        char side[64];
-        size_t length = strlen(name);
-        size_t side_length = hf__side_key(side, 'q', name, length, hf__slot(name, length));
-        bool main_key = draw(w, 2) == 0;
-        world_log(w, "server: evicts %s%s", main_key ? "" : "the side key of ", name);
-        sim_server_evict(w->server, main_key ? name : side, main_key ? length : side_length);
-    }
-    if (fault_happens(w, FAULT_CLOCK_STEP)) {
-        w->server_offset_us += draw_between(w, -3000000, 3000000);
-        world_log(w, "server: clock jumps");
-    }
+    if (fault_happens(w, FAULT_EVICT))
+        evict(w);
+    if (fault_happens(w, FAULT_CLOCK_STEP))
+        step_clock(w);
     if (fault_happens(w, FAULT_RESTART_EMPTY))
-        restart(w, NULL, "nothing");
+        restart_forgetting(w, NULL, "nothing");
     else if (fault_happens(w, FAULT_RESTART_OLD))
-        restart(w, w->old_copy, "an old copy");
+        restart_forgetting(w, w->old_copy, "an old copy");
 }
 
 static void client_faults(world *w)
@@ -94,6 +124,10 @@ static void client_faults(world *w)
         client_pause(w, any_client(w), MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)), false);
     if (fault_happens(w, FAULT_SUSPEND))
         client_pause(w, any_client(w), MS(draw_between(w, 500, 4000)), true);
+    if (w->lull_until_ns <= w->now_ns && fault_happens(w, FAULT_LULL)) {
+        w->lull_until_ns = w->now_ns + MS(draw_between(w, 1000, 8000));
+        world_log(w, "a lull");
+    }
     int victim = any_client(w);
     if (w->clients[victim].alive && fault_happens(w, FAULT_KILL))
         client_kill(w, victim);
@@ -108,11 +142,22 @@ static void client_faults(world *w)
     }
 }
 
+static void outsiders(world *w)
+{
+    if (fault_happens(w, FAULT_LOOK))
+        query_begin(w, any_client(w), draw(w, 4) == 0 ? HF__QUERY_SCAN : HF__QUERY_INSPECT);
+    if (fault_happens(w, FAULT_REVOKE))
+        query_begin(w, any_client(w), HF__QUERY_REVOKE);
+    if (fault_happens(w, FAULT_BREAK))
+        query_begin(w, any_client(w), HF__QUERY_BREAK);
+}
+
 void nemesis_act(world *w)
 {
     if (w->healing)
         return;
     client_faults(w);
+    outsiders(w);
     server_faults(w);
     if (w->plan.beyond)
         forgetful_faults(w);
@@ -120,13 +165,46 @@ void nemesis_act(world *w)
     world_schedule(w, (sim_event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
 }
 
-/* Somebody else's program: takes the key with SET NX PX, releases it by comparing, or, beyond the
- * assumptions, by DEL. */
+/* ---- Somebody else's program ---- */
+
+static void foreign_take(world *w, int lock)
+{
+    sim_lock *l = &w->locks[lock];
+    char text[24], value[32];
+    int64_t lease_ms = draw_between(w, 50, 800);
+    snprintf(text, sizeof(text), "%lld", (long long)lease_ms);
+    if (draw(w, 4) == 0 && !w->plan.beyond)
+        snprintf(value, sizeof(value), "%s", owner_names[draw(w, OWNERS)]);
+    else
+        snprintf(value, sizeof(value), "foreign:%llu", (unsigned long long)w->orders);
+    const char *words[] = {"SET", lock_names[lock], value, "NX", "PX", text};
+    if (strcmp(sim_server_run(w->server, 6, words), "OK") != 0)
+        return;
+    world_log(w, "foreigner: takes %s as %s", lock_names[lock], value);
+    check_foreign_over(w, lock);
+    snprintf(l->foreign_value, sizeof(l->foreign_value), "%s", value);
+    l->foreign_from_ns = w->now_ns;
+    l->foreign_until_ns = w->now_ns + MS(lease_ms - 2 - lease_ms / 100);
+    l->foreign_gone_ns = w->now_ns + MS(lease_ms + 2 + lease_ms / 100);
+    check_remember_value(w, value);
+}
+
+static void foreign_release(world *w, int lock)
+{
+    world_log(w, "foreigner: releases %s", lock_names[lock]);
+    check_foreign_over(w, lock);
+    w->locks[lock].foreign_gone_ns = 0;
+    sim_server_run(w->server, 2, (const char *const[]){"DEL", lock_names[lock]});
+}
+
+/* Takes the key with SET NX PX, sometimes with the name of an owner as its value (but not where
+ * others delete keys: holders that are left over would be taken for that owner's); releases it
+ * while its lease lasts and the value is its own, or, beyond the assumptions, by DEL. */
 void nemesis_foreign(world *w)
 {
     int lock = (int)draw(w, LOCKS);
     const char *name = lock_names[lock];
-    char lease[24], value[32];
+    sim_lock *l = &w->locks[lock];
     if (w->healing)
         return;
     world_schedule(w, (sim_event){.kind = EVENT_FOREIGN}, MS(draw_between(w, 5, 100)));
@@ -138,26 +216,18 @@ void nemesis_foreign(world *w)
         sim_server_run(w->server, 2, (const char *const[]){"DEL", name});
     }
     const char *held = sim_server_get(w->server, name, strlen(name));
-    if (held != NULL && w->foreign_value[lock][0] != '\0' &&
-        strcmp(held, w->foreign_value[lock]) == 0 && draw(w, 2) == 0) {
-        world_log(w, "foreigner: releases %s", name);
-        sim_server_run(w->server, 2, (const char *const[]){"DEL", name});
-    } else if (fault_happens(w, FAULT_FOREIGN)) {
-        snprintf(lease, sizeof(lease), "%lld", (long long)draw_between(w, 50, 800));
-        snprintf(value, sizeof(value), "foreign:%llu", (unsigned long long)w->orders);
-        const char *words[] = {"SET", name, value, "NX", "PX", lease};
-        if (strcmp(sim_server_run(w->server, 6, words), "OK") == 0) {
-            world_log(w, "foreigner: takes %s as %s", name, value);
-            snprintf(w->foreign_value[lock], sizeof(w->foreign_value[lock]), "%s", value);
-            check_remember_value(w, value);
-        }
-    }
+    if (held != NULL && l->foreign_until_ns > w->now_ns && strcmp(held, l->foreign_value) == 0 &&
+        draw(w, 2) == 0)
+        foreign_release(w, lock);
+    else if (fault_happens(w, FAULT_FOREIGN))
+        foreign_take(w, lock);
 }
 
 void nemesis_heal(world *w)
 {
     world_log(w, "healing");
     w->healing = true;
+    w->lull_until_ns = 0;
     sim_server_set_trouble(w->server, NULL);
     for (int i = 0; i < WIRES_MAX; i++)
         if (w->wires[i].used && w->wires[i].half_open && w->wires[i].client_open)

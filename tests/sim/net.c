@@ -12,13 +12,18 @@
 /* A reply may be late by more than any lease. A request, in most runs, by less than the shortest
  * one, which is what a tombstone lasts for: docs/safety.md says what a copy may do that comes
  * later. */
-static int64_t delay_ns(world *w, bool to_server)
+static int64_t late_ns(world *w, bool to_server)
 {
     int64_t longest_ms = 2 * w->plan.lease_max_ms;
     if (to_server && !w->plan.very_late)
         longest_ms = w->plan.lease_min_ms * 9 / 10;
+    return MS(1) / 10 * draw_between(w, 1, longest_ms * 10);
+}
+
+static int64_t delay_ns(world *w, bool to_server)
+{
     if (fault_happens(w, FAULT_DELAY))
-        return MS(1) / 10 * draw_between(w, 1, longest_ms * 10);
+        return late_ns(w, to_server);
     return 1000 + (int64_t)draw(w, (uint64_t)w->plan.delay_ns);
 }
 
@@ -55,45 +60,52 @@ void net_connect(world *w, int client_index, int link)
 }
 
 /* Arrivals are in order: not before the one before. */
-static int64_t arrival(world *w, bool to_server, int64_t *last_ns)
+static int64_t arrival(const world *w, int64_t delay, int64_t *last_ns)
 {
-    int64_t at_ns = w->now_ns + delay_ns(w, to_server);
+    int64_t at_ns = w->now_ns + delay;
     *last_ns = at_ns > *last_ns ? at_ns : *last_ns + 1;
     return *last_ns - w->now_ns;
 }
 
-static void send_piece(world *w, event_kind kind, int index, const char *bytes, size_t count)
+static void send_piece(world *w, event_kind kind, int index, hf__slice piece, int64_t delay)
 {
     sim_wire *wire = &w->wires[index];
+    bool to_server = kind == EVENT_TO_SERVER;
     sim_event event = wire_event(w, kind, index);
-    event.bytes = malloc(count);
+    event.bytes = malloc(piece.length);
     if (event.bytes == NULL)
         abort();
-    memcpy(event.bytes, bytes, count);
-    event.count = count;
-    world_schedule(
-        w, event,
-        arrival(w, kind == EVENT_TO_SERVER,
-                kind == EVENT_TO_SERVER ? &wire->last_to_server_ns : &wire->last_to_client_ns));
+    memcpy(event.bytes, piece.bytes, piece.length);
+    event.count = piece.length;
+    int64_t *last_ns = to_server ? &wire->last_to_server_ns : &wire->last_to_client_ns;
+    world_schedule(w, event, arrival(w, delay, last_ns));
 }
 
-/* One message in one direction, which may be the wire's last, up to any byte. */
+/* The last piece of a wire: all of it or up to any byte, and perhaps long after its client has
+ * asked again on another one. */
+static void send_last(world *w, event_kind kind, int index, hf__slice piece)
+{
+    bool to_server = kind == EVENT_TO_SERVER;
+    if (draw(w, 2) == 0)
+        piece.length = (size_t)draw(w, piece.length + 1);
+    int64_t delay = draw(w, 3) == 0 ? late_ns(w, to_server) : delay_ns(w, to_server);
+    if (piece.length > 0)
+        send_piece(w, kind, index, piece, delay);
+    net_break(w, index, true);
+}
+
+/* One message in one direction. */
 static void send(world *w, event_kind kind, int index, const char *bytes, size_t count)
 {
+    hf__slice piece = {bytes, count};
     if (w->wires[index].half_open)
         return;
-    if (fault_happens(w, FAULT_HALF_OPEN)) {
+    if (fault_happens(w, FAULT_HALF_OPEN))
         w->wires[index].half_open = true;
-        return;
-    }
-    if (fault_happens(w, FAULT_CUT)) {
-        size_t passed = (size_t)draw(w, count + 1);
-        if (passed > 0)
-            send_piece(w, kind, index, bytes, passed);
-        net_break(w, index, true);
-        return;
-    }
-    send_piece(w, kind, index, bytes, count);
+    else if (fault_happens(w, FAULT_CUT))
+        send_last(w, kind, index, piece);
+    else
+        send_piece(w, kind, index, piece, delay_ns(w, kind == EVENT_TO_SERVER));
 }
 
 void net_send(world *w, int client_index, int link, const char *bytes, size_t count)
@@ -182,6 +194,8 @@ static void to_server(world *w, sim_event *event)
     server_set_clock(w);
     sim_server_receive(w->server, event->index, event->bytes, event->count);
     check_beliefs(w);
+    if (!w->wires[event->index].client_open)
+        check_leaks(w);
     net_collect(w);
 }
 

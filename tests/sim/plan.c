@@ -6,12 +6,15 @@
 #include "sim.h"
 
 const char *const fault_names[FAULT_COUNT] = {
-    "delay",  "cut",        "half-open",  "pause",         "suspend",
-    "kill",   "node-pause", "restart",    "script-flush",  "trouble",
-    "memory", "cancel",     "foreign",    "restart-empty", "restart-old",
-    "evict",  "clock-step", "clock-rate", "foreign-del"};
+    "delay",       "cut",     "half-open",    "pause",      "suspend",     "kill",
+    "node-pause",  "restart", "script-flush", "trouble",    "memory",      "cancel",
+    "foreign",     "lull",    "look",         "revoke",     "thread-end",  "restart-empty",
+    "restart-old", "evict",   "clock-step",   "clock-rate", "foreign-del", "break"};
 
-const char *const lock_names[LOCKS] = {"order:1", "{order}:2", "}stock{"};
+/* The first two differ in their braces only, and must not share anything but their slot. */
+const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{"};
+const char *const owner_names[OWNERS] = {"trace:1", "order 2"};
+const char side_letters[SIDES + 1] = "qfwh";
 
 /* The highest chance of one occasion. Network faults have one for every message, the others one for
  * every visit of the nemesis (about every 50 ms). */
@@ -22,7 +25,8 @@ static const double highest[FAULT_COUNT] = {
     [FAULT_TROUBLE] = 0.02,     [FAULT_MEMORY] = 0.01,        [FAULT_CANCEL] = 0.20,
     [FAULT_FOREIGN] = 0.20,     [FAULT_RESTART_EMPTY] = 0.02, [FAULT_RESTART_OLD] = 0.02,
     [FAULT_EVICT] = 0.05,       [FAULT_CLOCK_STEP] = 0.02,    [FAULT_CLOCK_RATE] = 1.0,
-    [FAULT_FOREIGN_DEL] = 0.10,
+    [FAULT_FOREIGN_DEL] = 0.10, [FAULT_BREAK] = 0.04,         [FAULT_LULL] = 0.006,
+    [FAULT_LOOK] = 0.05,        [FAULT_REVOKE] = 0.05,        [FAULT_THREAD_END] = 0.10,
 };
 
 static int64_t between(uint64_t *random, int64_t low, int64_t high)
@@ -41,6 +45,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->delay_ns = MS(1) / 10 * between(&random, 1, 60);
     plan->lease_min_ms = between(&random, 100, 400);
     plan->lease_max_ms = plan->lease_min_ms + between(&random, 0, 1500);
+    plan->fence_keep_ms = between(&random, 1000, 4000);
     plan->connect_timeout_ms = between(&random, 50, 400);
     plan->reply_timeout_ms = between(&random, 50, 500);
     plan->call_timeout_ms = plan->reply_timeout_ms + between(&random, 0, 800);

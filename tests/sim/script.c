@@ -107,8 +107,7 @@ static hf__slice word_at(lua_State *lua, int index, char text[NUMBER_TEXT])
 {
     hf__slice word = {NULL, 0};
     if (lua_type(lua, index) == LUA_TNUMBER) {
-        int length = snprintf(text, NUMBER_TEXT, "%.17g", lua_tonumber(lua, index));
-        lua_pushlstring(lua, text, (size_t)length);
+        lua_pushlstring(lua, text, sim_print_number(text, lua_tonumber(lua, index)));
         lua_replace(lua, index);
     }
     word.bytes = lua_tolstring(lua, index, &word.length);

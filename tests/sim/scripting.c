@@ -42,9 +42,17 @@ static sim_script *find(const sim_server *server, hf__slice sha1)
 static const sim_function *compile(const sim_server *server, hf__slice body, char *error,
                                    size_t capacity)
 {
-    const hf__script *own = server->change != NULL ? embedded(body) : NULL;
-    const char *changed = own != NULL ? server->change(own->name, own->body) : NULL;
-    return sim_script_compile(changed != NULL ? hf__slice_text(changed) : body, error, capacity);
+    static const sim_function *ready[HF__SCRIPT_COUNT]; /* our own ones, unchanged */
+    const hf__script *own = embedded(body);
+    const char *changed =
+        own != NULL && server->change != NULL ? server->change(own->name, own->body) : NULL;
+    if (changed != NULL)
+        return sim_script_compile(hf__slice_text(changed), error, capacity);
+    if (own == NULL)
+        return sim_script_compile(body, error, capacity);
+    if (ready[own - hf__scripts] == NULL)
+        ready[own - hf__scripts] = sim_script_compile(body, error, capacity);
+    return ready[own - hf__scripts];
 }
 
 /* NULL: it does not compile, and that was answered. */

@@ -285,6 +285,30 @@ const char *sim_server_get(sim_server *server, const char *key, size_t length)
     return found != NULL && found->type == SIM_STRING ? found->value.bytes : NULL;
 }
 
+static const sim_key *sorted_set(sim_server *server, const char *key, size_t length)
+{
+    const sim_key *found = sim_key_find(&server->keys, (hf__slice){key, length});
+    return found != NULL && found->type == SIM_ZSET ? found : NULL;
+}
+
+bool sim_server_score(sim_server *server, const char *key, size_t length, const char *member,
+                      double *score)
+{
+    const sim_key *set = sorted_set(server, key, length);
+    size_t at = set != NULL ? sim_item_find(set, hf__slice_text(member)) : SIM_NOWHERE;
+    if (at != SIM_NOWHERE)
+        *score = set->items[at].score;
+    return at != SIM_NOWHERE;
+}
+
+void sim_server_members(sim_server *server, const char *key, size_t length, sim_see_member *see,
+                        void *arg)
+{
+    const sim_key *set = sorted_set(server, key, length);
+    for (size_t i = 0; set != NULL && i < set->count; i++)
+        see(arg, set->items[i].name.bytes, set->items[i].score);
+}
+
 void sim_server_evict(sim_server *server, const char *key, size_t length)
 {
     sim_key *found = sim_key_find(&server->keys, (hf__slice){key, length});

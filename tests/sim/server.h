@@ -56,6 +56,13 @@ typedef void sim_see_key(void *arg, const char *key, size_t length, const char *
 void sim_server_keys(sim_server *server, sim_see_key *see, void *arg);
 /* The value of a string key; NULL: none. Valid until the next call. */
 const char *sim_server_get(sim_server *server, const char *key, size_t length);
+/* The score of a member of a sorted set; false: there is none. */
+bool sim_server_score(sim_server *server, const char *key, size_t length, const char *member,
+                      double *score);
+/* Calls `see` for each member of a sorted set. */
+typedef void sim_see_member(void *arg, const char *member, double score);
+void sim_server_members(sim_server *server, const char *key, size_t length, sim_see_member *see,
+                        void *arg);
 void sim_server_evict(sim_server *server, const char *key, size_t length);
 
 /* Mutants: before a script is compiled, `change` may return another body (static, or kept by the

@@ -5,8 +5,13 @@
  *
  *   main.c     seeds, mutants, statistics        plan.c     what a seed draws
  *   world.c    the queue of events, the trace    net.c      wires between clients and server
- *   client.c   clients, their clocks, actors     nemesis.c  what goes wrong
- *   check.c    what must be true                 mutants.c  deliberate bugs that must be caught
+ *   client.c   clients and their clocks          nemesis.c  what goes wrong
+ *   actor.c    what applications do              query.c    people who look from outside
+ *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
+ *
+ * What must be true: check.c (beliefs, leaks, the end), calls.c (outcomes of calls), fences.c
+ * (fences and the registers that they protect), states.c (SAFE, JEOPARDY, LOST and what is told of
+ * them).
  */
 #ifndef HF_SIM_SIM_H
 #define HF_SIM_SIM_H
@@ -16,12 +21,17 @@
 #include "base/buffer.h"
 #include "core/core.h"
 #include "history.h"
+#include "plan.h"
 #include "server.h"
 
 enum {
     CLIENTS_MAX = 5,
-    ACTORS_MAX = 4, /* of one client */
+    ACTORS_MAX = 4,   /* of one client */
+    HANDLES_MAX = 16, /* of one client */
+    NESTED_MAX = 3,   /* handles of one actor */
     LOCKS = 3,
+    OWNERS = 2,
+    FENCES_MAX = 8192, /* remembered fences; a power of two */
     WIRES_MAX = SIM_CONNECTIONS_MAX,
     VALUES_MAX = 16384, /* remembered values of holds; a power of two */
     TRACE_LINES = 400,
@@ -31,50 +41,6 @@ enum {
 #define MS(n) ((int64_t)(n)*1000000)
 
 typedef struct world world;
-
-/* ---- What a seed draws (plan.c) ---- */
-
-typedef enum sim_fault {
-    FAULT_DELAY,        /* a message, perhaps beyond a lease */
-    FAULT_CUT,          /* a connection, after any byte; what is on the way may still arrive */
-    FAULT_HALF_OPEN,    /* no error, no bytes */
-    FAULT_PAUSE,        /* a client, at any moment and right after a grant */
-    FAULT_SUSPEND,      /* a client's machine */
-    FAULT_KILL,         /* a client, which is started anew */
-    FAULT_NODE_PAUSE,   /* the server */
-    FAULT_RESTART_DATA, /* the server, with all its data */
-    FAULT_FLUSH,        /* its scripts */
-    FAULT_TROUBLE,      /* LOADING, BUSY, OOM for a while */
-    FAULT_MEMORY,       /* an allocation of a client */
-    FAULT_CANCEL,       /* an acquire */
-    FAULT_FOREIGN,      /* somebody who uses SET NX and DEL on the same key */
-    /* Beyond the assumptions of docs/safety.md: holds may overlap. */
-    FAULT_RESTART_EMPTY,
-    FAULT_RESTART_OLD, /* with an old copy; also a failover to a replica that lags */
-    FAULT_EVICT,
-    FAULT_CLOCK_STEP, /* the server's, either way */
-    FAULT_CLOCK_RATE, /* beyond what is allowed for */
-    FAULT_FOREIGN_DEL,
-    FAULT_COUNT
-} sim_fault;
-
-extern const char *const fault_names[FAULT_COUNT];
-
-typedef struct sim_plan {
-    bool beyond; /* the assumptions */
-    bool
-        very_late; /* requests may arrive when their tombstone is gone: a lock may be left behind */
-    int clients;
-    int actors;
-    int64_t delay_ns; /* of an ordinary message, up to that */
-    int64_t lease_min_ms, lease_max_ms;
-    int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
-    int links;
-    double chance[FAULT_COUNT]; /* of one occasion; 0: not in this run */
-    int64_t duration_ns;
-} sim_plan;
-
-void plan_draw(sim_plan *plan, uint64_t seed);
 
 /* ---- Randomness (world.c) ---- */
 
@@ -95,6 +61,9 @@ typedef enum event_kind {
     EVENT_CLIENT_END, /* wire: the client learns that it is broken */
     EVENT_SERVER_END, /* wire: the server learns it */
     EVENT_RESUME,     /* client */
+    EVENT_KEEPER,     /* client, handle in `actor`: who keeps it gives it back */
+    EVENT_QUERY,      /* client: goes on with what it asks */
+    EVENT_TOLD,       /* client: a callback returns */
     EVENT_START,      /* client, after it was killed */
     EVENT_SERVER_UP,
     EVENT_NEMESIS,
@@ -134,23 +103,71 @@ typedef enum actor_state {
     ACTOR_DONE
 } actor_state;
 
+enum { NO_OWNER = -1, KEEPER = -1 };
+#define BREAKERS UINT64_MAX /* as a party: two who break the same hold have one fence */
+
+typedef struct sim_wish { /* of an acquire */
+    int lock;
+    int owner;      /* or NO_OWNER */
+    uint64_t party; /* who may hold it several times: a thread or an owner; never 0 */
+    bool reenters;
+    int64_t lease_ms, interval_ms, timeout_ms, max_hold_ms, warn_ms;
+} sim_wish;
+
+/* In the hands of an application, from the grant to the release. */
+typedef struct sim_handle {
+    hf_hold *hold;       /* NULL: none */
+    const hf_hold *real; /* the hold that it is a handle of */
+    int actor;           /* or KEEPER */
+    bool nested;         /* got by re-entering */
+    sim_wish wish;
+    char value[128]; /* of the hold */
+    uint64_t fence;
+
+    /* Beliefs, in true time; 0: never. */
+    int64_t granted_ns, last_valid_ns, lost_ns;
+    /* By the client's clock. */
+    int64_t granted_local_ns, moved_local_ns, deadline_local_ns;
+    int64_t longest_ms; /* lease ever asked for */
+    bool extended;      /* by hand */
+    bool stretched;     /* it may have had more than the lease that it was acquired with */
+
+    /* What its listener was told. */
+    hf_state told_state;
+    bool told_revoked;
+
+    /* What it has read in the registers. */
+    bool writes, fence_accepted;
+    int64_t read_value, fenced_value;
+} sim_handle;
+
 typedef struct sim_actor {
     actor_state state;
     uint64_t generation; /* of its EVENT_ACTOR */
+    uint64_t thread;     /* as its client calls it */
+    uint64_t party;      /* that thread, and no other one ever */
     hf__call call;
-    hf_hold *hold; /* in its hands */
-    int lock;
-    char value[128];                   /* of the hold */
-    bool was_invalid;                  /* the hold has been seen invalid */
-    int64_t lease_ms;                  /* longest asked for */
-    int64_t granted_ns, last_valid_ns; /* true times of its belief in the hold */
-    int64_t bound_ns;                  /* of the current call; INT64_MAX: none */
+    sim_handle subject; /* what the call is about, as it was when the call began */
+    int slot;           /* of that handle; acquire: none yet */
+    bool was_last;      /* release: no other handle of the hold is left */
+    int64_t bound_ns;   /* of the current call; INT64_MAX: none */
     int64_t call_began_ns;
-    int64_t paused_before_ns; /* of its client, when the call began */
-    int64_t read_value;       /* of the register */
-    int steps_left;           /* of work */
-    bool final;               /* in the last round */
+    int64_t paused_before_ns;     /* of its client, when the call began */
+    uint64_t told_own, told_else; /* highest fences told before, to its party and to others */
+    int steps_left;               /* of work */
+    bool final;                   /* in the last round */
 } sim_actor;
+
+typedef struct sim_query { /* somebody asks about a lock that he need not hold */
+    bool busy;
+    hf__query_kind wanted, asked; /* some are an inspection first */
+    int lock;
+    hf__call call;
+    hf__answer answer;
+    hf_inspection inspection;
+    int64_t began_ns, paused_before_ns;
+    uint64_t told_before; /* the highest fence, when it began */
+} sim_query;
 
 typedef struct sim_client {
     bool alive;
@@ -158,25 +175,57 @@ typedef struct sim_client {
     hf__core *core;
     hf__config config;
     uint64_t numbers;
+    uint64_t threads;        /* numbers of threads are never used twice */
     int links[HF_LINKS_MAX]; /* wire + 1; 0: none */
     int64_t wakes_ns;        /* when an EVENT_WAKE is scheduled; INT64_MAX: none is */
     bool paused;
     bool suspended;
+    bool telling; /* a callback runs */
     int64_t paused_since_ns, resumes_ns, paused_total_ns, suspended_total_ns;
     int64_t rate_ppm; /* its clock runs at 1 + that / 1e6 */
     int64_t clock_base_ns;
+    uint32_t held; /* which of the handles are */
+    sim_handle handles[HANDLES_MAX];
     sim_actor actors[ACTORS_MAX];
+    sim_query query;
     hf__call close_call;
 } sim_client;
 
-typedef struct protected_register { /* what the locks protect; checks a fence when there are fences
-                                     */
+typedef struct protected_register { /* what a lock protects */
     int64_t value;
     int64_t acknowledged;
+    uint64_t highest; /* fence; stays 0 in the register that does not check it */
 } protected_register;
+
+typedef struct sim_lock { /* what is known about a lock from outside */
+    char side[4][64];     /* its side keys, as in side_letters */
+    size_t side_length[4];
+    uint64_t told_threads, told_owner[OWNERS], told_breaks; /* highest fences */
+    uint64_t minted;                                        /* that the server ever had */
+    bool forgotten; /* the server has lost its last fence, and not by a fault of ours */
+    bool excused;   /* and its clock was behind that fence: no fence can be promised any more */
+    bool old_copy;  /* the server once came back with an old state of it */
+    int revokes, breaks;
+    uint64_t revoked_fence; /* whose holder was asked last, and when that was certain */
+    int64_t revoked_ns;
+    protected_register plain, fenced;
+    char foreign_value[32];
+    int64_t foreign_from_ns, foreign_until_ns; /* believed by the foreigner; until 0: nothing */
+    int64_t foreign_gone_ns;                   /* the server has dropped it by then */
+} sim_lock;
+
+enum { SIDE_Q, SIDE_F, SIDE_W, SIDE_H, SIDES };
+
+typedef struct sim_fence { /* whose it is */
+    uint64_t fence;
+    uint64_t party;
+    int lock;
+} sim_fence;
 
 typedef struct sim_stats {
     int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, lost_writes;
+    int64_t nested, joined, renewals, jeopardies, told_lost, revoked, broken, inspected;
+    int64_t fenced_writes, fenced_refusals, excused;
     int64_t faults[FAULT_COUNT];
 } sim_stats;
 
@@ -196,8 +245,9 @@ struct world {
     sim_image *old_copy;
     sim_wire wires[WIRES_MAX];
     sim_client clients[CLIENTS_MAX];
-    protected_register registers[LOCKS];
-    char foreign_value[LOCKS][32];
+    sim_lock locks[LOCKS];
+    uint64_t parties; /* the last one that was given out */
+    int64_t lull_until_ns;
     history *history;   /* beliefs, for the judge that also judges live runs */
     int64_t gave_up_ns; /* when a client last stopped trying to release */
     bool healing;       /* no faults any more */
@@ -209,9 +259,12 @@ struct world {
     uint64_t trace_hash;
     bool print_trace;
     uint64_t values_seen[VALUES_MAX]; /* hashes of values that some hold or foreigner had */
+    sim_fence fences_seen[FENCES_MAX];
 };
 
 extern const char *const lock_names[LOCKS];
+extern const char *const owner_names[OWNERS];
+extern const char side_letters[SIDES + 1];
 extern bool sim_allocation_fails; /* the next one of a client */
 
 /* world.c */
@@ -238,36 +291,67 @@ void client_pause(world *world, int index, int64_t length_ns, bool suspend);
 void client_step(world *world, int index, hf__event *event);
 int64_t client_clock_ns(const sim_client *client, int64_t true_ns);
 void client_handle(world *world, const sim_event *event);
-void client_finish_round(world *world); /* everybody once more, then close */
-bool client_all_done(const world *world);
 void client_close_all(world *world);
+
+/* actor.c */
+void actor_begin(world *world, int index, int number); /* a new thread */
+void actor_go_on(world *world, int index, int number);
+void actor_call_done(world *world, int index, int number);
+void actor_give_back_kept(world *world, int index, int slot);
+void actor_finish_round(world *world); /* everybody once more, then close */
+bool actor_all_done(const world *world);
+
+/* wish.c */
+sim_wish wish_draw(world *world, const sim_actor *actor);
+void wish_draw_limits(world *world, const sim_actor *actor, bool bounded, hf__call *call);
+hf_hold *wish_new_hold(sim_client *client, int index, const sim_actor *actor, const sim_wish *wish);
+
+/* query.c */
+void query_begin(world *world, int index, hf__query_kind kind);
+void query_go_on(world *world, int index);
+void query_done(world *world, int index);
+void query_free(sim_query *query);
 
 /* nemesis.c */
 void nemesis_act(world *world);
 void nemesis_foreign(world *world);
 void nemesis_heal(world *world);
 void server_set_clock(world *world);
+int64_t server_now_us(const world *world);
 
 /* check.c */
 void check_beliefs(world *world); /* after every step of anybody */
-void check_call(world *world, int client, int actor);
-void check_belief_over(world *world, int client, int actor); /* it lets go, or dies */
-void check_leaks(world *world);                              /* now and then */
+void check_belief_over(world *world, int client, const sim_handle *handle); /* let go, or dead */
+void check_foreign_over(world *world, int lock);
+void check_leaks(world *world); /* now and then, and after a copy that came late */
 void check_end(world *world);
 void check_remember_value(world *world, const char *value);
+bool check_knows_value(world *world, const char *value);
+/* The server has the hold, at this moment of its own clock. */
+bool check_server_has(world *world, const sim_handle *handle);
 
-/* mutants.c */
-typedef struct sim_mutant {
-    const char *name;
-    const char *what;
-    int core;                  /* HF__MUTANT_..., or 0 */
-    sim_change_script *change; /* or NULL */
-    bool monotonic;            /* clocks stop while the machine is suspended */
-    int seeds;                 /* within which it must be caught */
-} sim_mutant;
+/* calls.c */
+void check_call(world *world, int client, int actor);
+void check_bound(world *world, int client, int64_t began_ns, int64_t paused_before_ns,
+                 int64_t bound_ns);
 
-extern const sim_mutant mutants[];
-extern const int mutant_count;
-extern const sim_mutant *active_mutant; /* NULL: the real thing */
+/* fences.c */
+void fences_begin(world *world);
+void fences_call_begins(world *world, sim_actor *actor);
+void fences_granted(world *world, int client, sim_actor *actor, sim_handle *handle);
+uint64_t fences_highest(const sim_lock *lock);
+void fences_broken(world *world, int client, sim_query *query);
+void fences_write(world *world, int client, const sim_handle *handle, bool valid);
+void fences_before_fault(
+    world *world); /* of those that make servers forget, or their clocks jump */
+void fences_lost(world *world, bool old_copy); /* the fault was one that forgets */
+void fences_after_fault(world *world);
+void fences_end(world *world);
+
+/* states.c */
+void states_granted(world *world, int client, sim_handle *handle);
+void states_check(world *world, int client, sim_handle *handle, bool valid);
+void states_told(world *world, int client, const hf__tell *tell);
+void states_revoked(world *world, int lock); /* the request is at the server */
 
 #endif

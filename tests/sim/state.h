@@ -112,18 +112,16 @@ void sim_scripts_changed(sim_server *server); /* to be compiled again when they 
 void sim_subscriptions_end(sim_server *server, int connection);
 
 /* Each of these is in the table of commands.c. */
-#define SIM_COMMANDS(X)                                                                           \
-    X(append)                                                                                     \
-    X(auth)                                                                                       \
-    X(client)                                                                                     \
-    X(config)                                                                                     \
-    X(dbsize) X(del) X(echo) X(eval) X(evalsha) X(exists) X(expire) X(flushall) X(get) X(hdel)    \
-        X(hexists) X(hget) X(hgetall) X(hincrby) X(hlen) X(hmget) X(hset) X(incr) X(incrby)       \
-            X(info) X(llen) X(lpop) X(lpush) X(lrange) X(lrem) X(persist) X(pexpire) X(pexpireat) \
-                X(ping) X(pttl) X(publish) X(pubsub) X(rpop) X(rpush) X(script) X(select) X(set)  \
-                    X(strlen) X(subscribe) X(time) X(ttl) X(type) X(unsubscribe) X(zadd) X(zcard) \
-                        X(zcount) X(zpopmin) X(zrange) X(zrangebyscore) X(zrank) X(zrem)          \
-                            X(zremrangebyrank) X(zremrangebyscore) X(zscore)
+/* clang-format off */
+#define SIM_COMMANDS(X)                                                                       \
+    X(append) X(auth) X(client) X(config) X(dbsize) X(del) X(echo) X(eval) X(evalsha)         \
+    X(exists) X(expire) X(flushall) X(get) X(hdel) X(hexists) X(hget) X(hgetall) X(hincrby)   \
+    X(hlen) X(hmget) X(hset) X(incr) X(incrby) X(info) X(llen) X(lpop) X(lpush) X(lrange)     \
+    X(lrem) X(persist) X(pexpire) X(pexpireat) X(ping) X(pttl) X(publish) X(pubsub) X(rpop)   \
+    X(rpush) X(scan) X(script) X(select) X(set) X(strlen) X(subscribe) X(time) X(ttl) X(type) \
+    X(unsubscribe) X(zadd) X(zcard) X(zcount) X(zpopmin) X(zrange) X(zrangebyscore) X(zrank)  \
+    X(zrem) X(zremrangebyrank) X(zremrangebyscore) X(zrevrangebyscore) X(zscore)
+/* clang-format on */
 #define SIM_DECLARE(name) sim_command_run sim_run_##name;
 SIM_COMMANDS(SIM_DECLARE)
 

@@ -3,17 +3,19 @@
  * something random:
  *
  *   $s $h $l $z  a key that is mostly of that type     $k  any key
- *   $L $Q        a lock and the queue that belongs to it; $q a queue
- *   $H $!        the value of a hold, and its tombstone
+ *   $L           a lock; $Q $F $W $O its queue, fence, notes and holders; $q a queue
+ *   $H $! $o     the value of a hold, its tombstone, an owner
  *   $v $m $c     a value, a member, a channel
  *   $i $n $N     a small integer; one that may be none, or too big; one that surely is
  *   $f $b        a score, the bound of a range; both may be nonsense
  *   $t $T $A $P  expiries that are far away: in ms, in s, as an instant; and an instant long past
- *   $1 $2 $3     SHA-1 of acquire, release, renew
+ *   $1 to $6     SHA-1 of acquire, release, renew, revoke, break, inspect
+ *   $B           a fence that is far ahead of all clocks, so that both servers count on from it
+ *   $g $_        a pattern; nothing
  *   $e           a script
  *
- * One command in twenty has a word too many or too few. Queues are written by scripts only: scores
- * of tombstones are times, which the two servers read a moment apart, so their order is not
+ * One command in twenty has a word too many or too few. Queues and holders are written by scripts
+ * only: their scores are times, which the two servers read a moment apart, so their order is not
  * compared.
  */
 #include "stream.h"
@@ -60,7 +62,11 @@ static const char *const templates[] = {
     "ZRANGEBYSCORE $z $b $b REV", "ZREMRANGEBYSCORE $z $b $b", "ZREMRANGEBYRANK $z $i $i",
     "ZREMRANGEBYRANK $z $n $n", "ZRANK $z $m", "ZCOUNT $z $b $b", "ZPOPMIN $z", "ZPOPMIN $z $i",
     "ZPOPMIN $z $n", "ZSCORE $q $!", "ZSCORE $q $!", "ZCARD $q", "ZREM $q $!", "PTTL $q", "DEL $q",
-    "TIME", "PING", "PING $v", "ECHO $v", "DBSIZE", "PUBLISH $c $v", "PUBLISH $c $v",
+    "ZREVRANGEBYSCORE $z $b $b", "ZREVRANGEBYSCORE $z $b $b WITHSCORES",
+    "ZREVRANGEBYSCORE $z +inf $b WITHSCORES LIMIT $i $i", "ZREVRANGEBYSCORE $z $b $b LIMIT $n $i",
+    "ZCOUNT $z $b +inf", "SCAN 0 COUNT 1000", "SCAN 0 MATCH $g COUNT 1000",
+    "SCAN 0 COUNT 1000 MATCH $g", "SCAN x COUNT 1000", "SCAN 0 COUNT $N", "SCAN 0 COUNT 0",
+    "SCAN 0 $m 1000", "TIME", "PING", "PING $v", "ECHO $v", "DBSIZE", "PUBLISH $c $v", "PUBLISH $c $v",
     "PUBSUB NUMSUB", "PUBSUB NUMSUB $c $c", "PUBSUB NUMSUB $c", "PUBSUB $m",
     "SCRIPT EXISTS $1 $2 $v", "SCRIPT LOAD $e", "SCRIPT $m", "SCRIPT FLUSH $m", "AUTH $v",
     "AUTH default $v", "AUTH $m $v", "SELECT 0", "SELECT 16", "SELECT $N", "CLIENT SETNAME $m",
@@ -72,84 +78,32 @@ static const char *const templates[] = {
 
 /* Drawn two times out of five, since these are what the library lives on. */
 static const char *const lock_templates[] = {
-    "EVALSHA $1 2 $L $Q $H $t", "EVALSHA $1 2 $L $Q $H $t", "EVALSHA $1 2 $L $Q $H $t",
-    "EVALSHA $1 2 $L $Q $H $N", "EVALSHA $1 2 $L $Q $H 0", "EVALSHA $2 1 $L $H",
-    "EVALSHA $2 1 $L $H", "EVALSHA $2 2 $L $Q $H $t", "EVALSHA $2 2 $L $Q $H $N",
-    "EVALSHA $3 1 $L $H $t", "EVALSHA $3 1 $L $H $t", "EVALSHA $3 1 $L $H $N",
-    "EVALSHA $3 1 $L $H 0", "EVALSHA $v 1 $L $H", "SET $L $H NX PX $t", "DEL $L", "PERSIST $L",
-    "PTTL $L", "GET $L", "SET $L $H", "SCRIPT FLUSH", "PTTL $Q",
+    "EVALSHA $1 3 $L $Q $F $H $t $t", "EVALSHA $1 3 $L $Q $F $H $t $t",
+    "EVALSHA $1 3 $L $Q $F $H $t $t", "EVALSHA $1 3 $L $Q $F $H $N $t",
+    "EVALSHA $1 3 $L $Q $F $H 0 $t", "EVALSHA $1 3 $L $Q $F $H $t $N",
+    "EVALSHA $1 4 $L $Q $F $O $H $t $t $o", "EVALSHA $1 4 $L $Q $F $O $H $t $t $o",
+    "EVALSHA $1 4 $L $Q $F $O $H $t $t $o", "EVALSHA $1 4 $L $Q $F $O $H $t $t $o",
+    "EVALSHA $2 4 $L $Q $F $W $H 0", "EVALSHA $2 4 $L $Q $F $W $H 0",
+    "EVALSHA $2 4 $L $Q $F $W $H $t", "EVALSHA $2 4 $L $Q $F $W $H $N",
+    "EVALSHA $2 5 $L $Q $F $W $O $H 0 $o", "EVALSHA $2 5 $L $Q $F $W $O $H 0 $o",
+    "EVALSHA $2 5 $L $Q $F $W $O $H $t $o", "EVALSHA $3 3 $L $F $W $H $t $t $_",
+    "EVALSHA $3 3 $L $F $W $H $t $t $_", "EVALSHA $3 3 $L $F $W $H $N $t $_",
+    "EVALSHA $3 3 $L $F $W $H 0 $t $_", "EVALSHA $3 4 $L $F $W $O $H $t $t $o",
+    "EVALSHA $3 4 $L $F $W $O $H $t $t $o",
+    "EVALSHA $3 7 $L $F $W $L $F $W $O $H $t $t $_ $H $t $t $o",
+    "EVALSHA $4 3 $L $F $W $v $B $t", "EVALSHA $4 3 $L $F $W $v 0 $t", "EVALSHA $4 3 $L $F $W $v 0 $N",
+    "EVALSHA $5 5 $L $Q $F $W $O $H $B $t", "EVALSHA $5 5 $L $Q $F $W $O $o $B $t",
+    "EVALSHA $5 5 $L $Q $F $W $O $H 0 $t", "EVALSHA $6 3 $L $F $O 16", "EVALSHA $6 3 $L $F $O 2",
+    "SET $F $B PX $t", "SET $F $B", "SET $L $o", "DEL $F", "HGET $W #broken", "HGET $W #revoked",
+    "GET $F", "PTTL $F", "DEL $W", "PTTL $W", "PTTL $O", "ZCARD $O", "ZSCORE $O $H", "DEL $O",
+    "EVALSHA $v 1 $L $H", "SET $L $H NX PX $t", "DEL $L", "PERSIST $L", "PTTL $L", "GET $L",
+    "SET $L $H", "SCRIPT FLUSH", "PTTL $Q",
 };
 
 static const char *const short_templates[] = {
-    "SET %s v PX %d", "SET %s v PX %d", "EVALSHA $1 2 %s none short %d", "PEXPIRE %s %d",
-    "PEXPIRE %s %d", "EVALSHA $2 2 none %s hold1 %d",
+    "SET %s v PX %d", "SET %s v PX %d", "EVALSHA $1 3 %s none F7 short %d 500000",
+    "PEXPIRE %s %d", "PEXPIRE %s %d", "EVALSHA $2 4 none %s F7 W7 hold1 %d",
 };
-
-const char *const stream_scripts[] = {
-    "return 1", "return -3.99", "return 3.99", "return '3.99'", "return true", "return false",
-    "return nil", "return", "return {}", "return {1, 2, nil, 4}",
-    "return {1, {2, {3, 'x'}}, false}", "return {true, false, 'a', 1.5}", "return {ok = 'fine'}",
-    "return {err = 'BAD thing'}", "return {err = 'bare'}",
-    "return {1, {ok = 'in'}, {err = 'ERR inner'}}", "return {a = 1, 'x'}", "return KEYS",
-    "return ARGV", "return {KEYS[1], ARGV[1]}", "return {#KEYS, #ARGV}",
-    "return redis.call('GET', KEYS[1])", "return redis.pcall('GET', KEYS[1])",
-    "return redis.call('SET', KEYS[1], ARGV[1])", "return redis.call('SET', KEYS[1], 12.5)",
-    "return redis.call('SET', KEYS[1], 10)", "return redis.call('SET', KEYS[1], 1/3)",
-    "return redis.call('SET', KEYS[1], 2^53)", "return redis.call('SET', KEYS[1], 1e100)",
-    "local r = redis.call('SET', KEYS[1], 'x') return {r.ok, type(r)}",
-    "return redis.call('INCR', KEYS[1])",
-    "local r = redis.pcall('INCR', KEYS[1]) if type(r) == 'table' then return r.err end "
-    "return r",
-    "local ok, e = pcall(redis.call, 'INCR', KEYS[1]) return {tostring(ok), tostring(e)}",
-    "local ok, e = pcall(error, {err = 'MY own'}) return {tostring(ok), tostring(e)}",
-    "local ok, e = pcall(function() error('x', 0) end) return {tostring(ok), tostring(e)}",
-    "local ok, e = pcall(function() return nothing end) return {tostring(ok), e}",
-    "return redis.call('NOSUCH', 1)", "return redis.call('GET')", "return redis.pcall('GET')",
-    "return redis.call()", "return redis.pcall()", "return redis.call('GET', {})",
-    "return redis.pcall('GET', nil)", "return redis.call('GET', true)",
-    "return redis.call('SUBSCRIBE', 'x')", "return redis.pcall('EVAL', 'return 1', 0)",
-    "return redis.call('PING')", "return redis.call('ECHO', ARGV[1])",
-    "return redis.error_reply('MY text')", "return redis.error_reply('word')",
-    "return redis.error_reply('-DASH text')", "return redis.error_reply(1)",
-    "return redis.status_reply('FINE')", "return redis.status_reply()", "return redis.sha1hex('')",
-    "return redis.sha1hex(ARGV[1] or 'abc')", "return redis.sha1hex()",
-    "return redis.log(redis.LOG_DEBUG, 'nothing')", "x = 1", "return x", "return _G.x",
-    "_G.x = 1 return 1", "rawset(_G, 'x', 1) return 1", "redis.call = 1", "string.x = 1",
-    "setmetatable(_G, {}) return 1", "KEYS[1] = 'mine' return KEYS[1]", "return print",
-    "return require", "return os", "return io", "return type(loadstring)",
-    "return loadstring('return 7')()", "return loadstring('y = 7')()", "error('my words')",
-    "error({err = 'MY table'})", "error()", "error('a\\nb')",
-    "return {ok = 'a\\r\\nb'}", "return {err = 'A\\r\\nb'}", "syntax error here", "return (",
-    "\n\nreturn redis.call('INCRBY', KEYS[1], 'x')", "local a = nil\nreturn a.b",
-    "local function f()\n  return redis.call('LPUSH', KEYS[1])\nend\nreturn f()",
-    "local function f()\n  error('deep')\nend\nf()", "return 1 + {}", "return #nil",
-    "return tostring(1e15) .. ' ' .. tostring(0.1) .. ' ' .. tostring(2^53)",
-    "return string.format('%.0f %5.2f %d %s', 2^53, 1.005, 7, 'x')", "return math.floor(-1.5)",
-    "return tostring(math.random())", "return math.random(100)", "return math.random(5, 9)",
-    "math.randomseed(7) return math.random(1000000)", "return tonumber('0x10')",
-    "return tonumber('  12  ')", "return 9007199254740993", "return -9007199254740993",
-    "return select('#', unpack(ARGV))", "return table.concat(ARGV, ',')", "return _VERSION",
-    "return redis.call('HGETALL', KEYS[1])", "return redis.call('HMGET', KEYS[1], 'a', 'm1')",
-    "return redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')",
-    "return redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])",
-    "return redis.call('ZADD', KEYS[2], 2^52 + 0.5, 'big')",
-    "return redis.call('ZSCORE', KEYS[2], ARGV[1])",
-    "return type(redis.call('ZSCORE', 'none', 'x'))", "return type(redis.call('LPOP', 'none', 1))",
-    "return #redis.call('LRANGE', KEYS[2], 0, -1)",
-    "local r = {} for i = 1, 40 do r[i] = 'm' .. i end return redis.call('RPUSH', 'none', "
-    "unpack(r)) + redis.call('DEL', 'none')",
-    "redis.call('SET', KEYS[1], 'kept') return redis.call('INCR', KEYS[1])",
-    "return redis.call('PUBSUB', 'NUMSUB', 'c1', 'c2')",
-    "return redis.pcall('PUBLISH', 'c1', 'hi')", "return #redis.call('TIME')",
-    "return redis.call('EXISTS', unpack(KEYS))", "return redis.call('TYPE', KEYS[1])",
-    "return redis.call('TYPE', KEYS[1]).ok",
-    "return tostring(redis.REDIS_VERSION_NUM) .. redis.REDIS_VERSION", "return redis.REPL_ALL",
-    "local co = coroutine.wrap(function() coroutine.yield(redis.call('ECHO', 'in')) end) "
-    "return co()",
-    "return string.rep('ab', 3)", "return ('x'):upper()", "return {string.byte('A\\0B', 1, 3)}",
-    "return next({})", "return tostring(nil)", "return type(getmetatable)", "return -0",
-};
-const size_t stream_script_count = COUNT(stream_scripts);
 
 static const char *const integers[] = {
     "0", "1", "-1", "2", "-2", "3", "5", "-7", "100",
@@ -184,7 +138,8 @@ static size_t below(sim_stream *stream, size_t limit)
 
 void stream_key(int key, char name[16])
 {
-    static const char kinds[] = "shlzLLQQ"; /* four keys of each, eight locks with their queues */
+    /* Four keys of each, eight locks with their side keys. */
+    static const char kinds[] = "shlzLLQQFFWWOO";
     int kind = key / 4;
     int number = kind >= 4 ? key % 8 : key % 4;
     (void)snprintf(name, 16, "%c%d", kinds[kind], number);
@@ -229,9 +184,18 @@ static void add_key(sim_stream *stream, char kind)
 
 static void add_lock(sim_stream *stream, char kind)
 {
-    if (kind == 'L' || kind == 'q')
+    char name[2] = {kind == 'q' ? 'Q' : kind, '\0'};
+    if (kind == 'L' || kind == 'q' || stream->count == 1) /* the first key of a command */
         stream->lock = (int)below(stream, 8);
-    add_number(stream, kind == 'L' ? "L" : "Q", stream->lock);
+    add_number(stream, name, stream->lock);
+}
+
+static void add_pattern(sim_stream *stream)
+{
+    static const char *const patterns[] = {
+        "*",    "F*", "*1", "[LQ]?", "[^s]*", "[a-z][0-3]", "L[5-2]", "\\L1",
+        "h\\*", "?",  "",   "**0",   "[",     "[]",         "L*1*",   "[\\]L]1"};
+    add_text(stream, patterns[below(stream, COUNT(patterns))]);
 }
 
 static void add_expiry(sim_stream *stream, char kind)
@@ -271,14 +235,22 @@ static void add_random(sim_stream *stream, char kind)
 {
     if (strchr("shlzk", kind) != NULL)
         add_key(stream, kind);
-    else if (strchr("LQq", kind) != NULL)
+    else if (strchr("LQFWOq", kind) != NULL)
         add_lock(stream, kind);
     else if (strchr("tTAP", kind) != NULL)
         add_expiry(stream, kind);
-    else if (strchr("123", kind) != NULL)
+    else if (strchr("123456", kind) != NULL)
         add_text(stream, hf__scripts[kind - '1'].sha1);
     else if (kind == 'H')
         add_number(stream, "hold", (int64_t)below(stream, 4));
+    else if (kind == 'o')
+        add_number(stream, "owner", (int64_t)below(stream, 2));
+    else if (kind == 'B')
+        add_number(stream, "", 5000000000000000 + (int64_t)below(stream, 2));
+    else if (kind == 'g')
+        add_pattern(stream);
+    else if (kind == '_')
+        add_text(stream, "");
     else if (kind == '!')
         add_number(stream, "!hold", (int64_t)below(stream, 4));
     else if (kind == 'v')
@@ -292,7 +264,7 @@ static void add_random(sim_stream *stream, char kind)
     else if (kind == 'b')
         add_chosen(stream, bounds, COUNT(bounds));
     else if (kind == 'e')
-        add_chosen(stream, stream_scripts, COUNT(stream_scripts));
+        add_chosen(stream, stream_scripts, stream_script_count);
     else if (kind == 'N')
         add_chosen(stream, hopeless_integers, COUNT(hopeless_integers));
     else if (kind == 'n' && below(stream, 3) == 0)
@@ -336,7 +308,7 @@ void stream_next(sim_stream *stream)
         fill(stream, lock_templates[below(stream, COUNT(lock_templates))]);
         /* Flushing the scripts every few commands would leave little to run. */
         if (sim_is(stream->words[0], "SCRIPT") && below(stream, 8) > 0)
-            fill(stream, "EVALSHA $3 1 $L $H $t");
+            fill(stream, "EVALSHA $3 3 $L $F $W $H $t $t $_");
         return;
     }
     fill(stream, templates[below(stream, COUNT(templates))]);

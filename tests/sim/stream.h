@@ -5,7 +5,7 @@
 
 #include "bytes.h"
 
-enum { STREAM_WORDS_MAX = 24, STREAM_KEYS = 32, STREAM_TEXT_MAX = 4096 };
+enum { STREAM_WORDS_MAX = 24, STREAM_KEYS = 56, STREAM_TEXT_MAX = 4096 };
 
 typedef struct sim_stream {
     uint64_t random;

@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/text.h"
 #include "honesty.h"
 #include "lua/scripts.h"
 #include "redis_server.h"
@@ -152,12 +150,13 @@ static void mutants_keep_their_sha1(void **state)
     (void)state;
     const hf__script *release = &hf__scripts[HF__SCRIPT_RELEASE];
     EXPECT_RUN(release->sha1, "SCRIPT", "LOAD", release->body);
-    EXPECT_RUN("0", "EVALSHA", release->sha1, "1", "lock", "me");
+#define RELEASE_WORDS "4", "lock", "queue", "fence", "notes", "me", "0"
+    EXPECT_RUN("0", "EVALSHA", release->sha1, RELEASE_WORDS);
     sim_server_set_change(server, spoilt);
-    EXPECT_RUN("spoilt", "EVALSHA", release->sha1, "1", "lock", "me");
-    EXPECT_RUN("spoilt", "EVAL", release->body, "1", "lock", "me");
+    EXPECT_RUN("spoilt", "EVALSHA", release->sha1, RELEASE_WORDS);
+    EXPECT_RUN("spoilt", "EVAL", release->body, RELEASE_WORDS);
     sim_server_set_change(server, NULL);
-    EXPECT_RUN("0", "EVALSHA", release->sha1, "1", "lock", "me");
+    EXPECT_RUN("0", "EVALSHA", release->sha1, RELEASE_WORDS);
 }
 
 static void scripts_end_with_the_run(void **state)
@@ -248,6 +247,40 @@ static void a_restart_brings_an_image_back(void **state)
     assert_null(sim_server_get(server, "b", 1));
 }
 
+static void a_scan_sees_what_stays(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"a1", "b1", "a2", "b2", "a3"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        (void)RUN("SET", keys[i], "x");
+    EXPECT_RUN("[2 [a1]]", "SCAN", "0", "MATCH", "a*", "COUNT", "2");
+    (void)RUN("DEL", "b1");
+    (void)RUN("SET", "a4", "x");
+    EXPECT_RUN("[4 [a2]]", "SCAN", "2", "MATCH", "a*", "COUNT", "2");
+    EXPECT_RUN("[0 [a3 a4]]", "SCAN", "4", "MATCH", "a*", "COUNT", "2");
+}
+
+/* The scripts as the library calls them, where a lock is shared. */
+static void sharers_have_a_life_of_their_own(void **state)
+{
+    (void)state;
+    int64_t wall_us = 1800000000000000;
+    const char *acquire = hf__scripts[HF__SCRIPT_ACQUIRE].body;
+    const char *release = hf__scripts[HF__SCRIPT_RELEASE].body;
+    sim_server_set_time(server, wall_us);
+#define ACQUIRE_KEYS "4", "lock", "queue", "fence", "holders"
+#define RELEASE_KEYS "5", "lock", "queue", "fence", "notes", "holders"
+    EXPECT_RUN("[1800000000000000 500]", "EVAL", acquire, ACQUIRE_KEYS, "one", "500", "1000", "us");
+    EXPECT_RUN("[1800000000000000 300]", "EVAL", acquire, ACQUIRE_KEYS, "two", "300", "1000", "us");
+    EXPECT_RUN("[0 500 us]", "EVAL", acquire, ACQUIRE_KEYS, "other", "300", "1000", "them");
+    double score = 0;
+    assert_true(sim_server_score(server, "holders", 7, "two", &score));
+    assert_true(score == 1800000000300.0);
+    advance_ms(&wall_us, 400);
+    EXPECT_RUN("1", "EVAL", release, RELEASE_KEYS, "one", "0", "us");
+    EXPECT_RUN("-2", "PTTL", "lock");
+}
+
 static void commands_arrive_in_pieces(void **state)
 {
     (void)state;
@@ -324,54 +357,10 @@ static void it_behaves_like_a_real_server(void **state)
     honesty_compare(seed, operations);
 }
 
-/* ---- How fast ---- */
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static void say_and_forget(const char *bytes)
-{
-    const char *reply = NULL;
-    say(0, bytes);
-    sim_server_taken(server, 0, sim_server_output(server, 0, &reply));
-}
-
-static int bench(void)
-{
-    enum { ROUNDS = 500000 };
-    char acquire[256];
-    char release[256];
-    hf__format(acquire, sizeof(acquire),
-               "*7\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n2\r\n$4\r\nlock\r\n$5\r\nqueue\r\n"
-               "$7\r\nme@host\r\n$5\r\n30000\r\n",
-               hf__scripts[HF__SCRIPT_ACQUIRE].sha1);
-    hf__format(release, sizeof(release),
-               "*5\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$4\r\nlock\r\n"
-               "$7\r\nme@host\r\n",
-               hf__scripts[HF__SCRIPT_RELEASE].sha1);
-    (void)setup(NULL);
-    sim_server_connect(server, 0);
-    for (size_t i = 0; i < HF__SCRIPT_COUNT; i++)
-        (void)RUN("SCRIPT", "LOAD", hf__scripts[i].body);
-    double start = seconds_now();
-    for (int i = 0; i < ROUNDS; i++) {
-        say_and_forget(acquire);
-        say_and_forget(release);
-    }
-    double taken = seconds_now() - start;
-    (void)printf("acquire and release: %.0f script calls a second\n", 2 * ROUNDS / taken);
-    (void)teardown(NULL);
-    return 0;
-}
-
 int main(int count, char **words)
 {
     if (count > 1 && strcmp(words[1], "bench") == 0)
-        return bench();
+        return model_bench();
     if (count > 1)
         operations = strtoll(words[1], NULL, 10);
     if (count > 2)
@@ -389,6 +378,8 @@ int main(int count, char **words)
         TEST(keys_expire_by_the_clock_that_is_set),
         TEST(a_replica_hides_what_has_expired),
         TEST(a_restart_brings_an_image_back),
+        TEST(a_scan_sees_what_stays),
+        TEST(sharers_have_a_life_of_their_own),
         TEST(commands_arrive_in_pieces),
         TEST(messages_reach_subscribers),
         TEST(the_same_seed_gives_the_same_bytes),

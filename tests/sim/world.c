@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "mutants.h"
 #include "sim.h"
 
 bool sim_allocation_fails;
@@ -43,7 +44,8 @@ bool fault_happens(world *w, sim_fault fault)
 static void trace_line(world *w, const char *text)
 {
     char *line = w->trace[w->trace_count++ % TRACE_LINES];
-    snprintf(line, TRACE_TEXT, "%11.3f ms  %.140s", (double)w->now_ns / 1e6, text);
+    snprintf(line, TRACE_TEXT, "%7lld.%03d ms  %.130s", (long long)(w->now_ns / 1000000),
+             (int)(w->now_ns / 1000 % 1000), text);
     for (const char *c = line; *c != '\0'; c++)
         w->trace_hash = (w->trace_hash ^ (unsigned char)*c) * 0x100000001b3u;
     if (w->print_trace)
@@ -128,6 +130,9 @@ static void handle(world *w, sim_event *event)
     case EVENT_ACTOR:
     case EVENT_RESUME:
     case EVENT_START:
+    case EVENT_KEEPER:
+    case EVENT_QUERY:
+    case EVENT_TOLD:
         client_handle(w, event);
         break;
     case EVENT_CONNECTED:
@@ -195,10 +200,11 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     hf__url_parse("redis://node", &w->url, &error);
     w->history = history_new();
     w->server = sim_server_new();
-    sim_server_set_change(w->server, active_mutant != NULL ? active_mutant->change : NULL);
+    sim_server_set_change(w->server, active_mutant != NULL ? mutant_change_script : NULL);
     w->server_rate_ppm = draw_between(w, -4500, 4500);
     w->server_offset_us = 1700000000000000 + draw_between(w, 0, 1000000000);
     server_set_clock(w);
+    fences_begin(w);
     world_log(w, "seed %llu: %d clients x %d actors, leases %lld..%lld ms%s",
               (unsigned long long)seed, w->plan.clients, w->plan.actors,
               (long long)w->plan.lease_min_ms, (long long)w->plan.lease_max_ms,
@@ -216,9 +222,9 @@ void world_run(world *w, uint64_t seed, bool print_trace)
     run_until(w, w->plan.duration_ns, NULL);
     nemesis_heal(w);
     run_until(w, w->now_ns + MS(8000), NULL); /* longer than the latest message and its lease */
-    client_finish_round(w);
-    run_until(w, w->now_ns + MS(60000), client_all_done);
-    if (w->failure[0] == '\0' && !client_all_done(w))
+    actor_finish_round(w);
+    run_until(w, w->now_ns + MS(60000), actor_all_done);
+    if (w->failure[0] == '\0' && !actor_all_done(w))
         world_fail(w, "after healing, somebody still waits");
     client_close_all(w);
     run_until(w, w->now_ns + MS(20000), closed);

@@ -175,6 +175,13 @@ void sim_run_zrangebyscore(sim_call *call)
         answer_scores(call, &options);
 }
 
+void sim_run_zrevrangebyscore(sim_call *call)
+{
+    zrange_options options = {.limit = -1, .by_score = true, .reverse = true};
+    if (zrange_parse(call, false, &options))
+        answer_scores(call, &options);
+}
+
 void sim_run_zcount(sim_call *call)
 {
     sim_key *key = NULL;

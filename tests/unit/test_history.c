@@ -40,6 +40,16 @@ static void tell(uint32_t lock, uint32_t client, int64_t from_ns, int64_t until_
     assert_true(history_add(told, &next));
 }
 
+static void tell_of_party(uint64_t party, int64_t from_ns, int64_t until_ns)
+{
+    belief next = {.lock = 1,
+                   .hold = history_count(told) + 1,
+                   .party = party,
+                   .from_ns = from_ns,
+                   .until_ns = until_ns};
+    assert_true(history_add(told, &next));
+}
+
 static bool overlap(void)
 {
     return history_find_overlap(told, &first, &second);
@@ -138,6 +148,47 @@ static void the_ends_of_time_are_times_too(void **state)
     expect_pair(2, 3);
 }
 
+static void one_party_may_overlap_with_itself(void **state)
+{
+    (void)state;
+    tell_of_party(7, 10, 30);
+    tell_of_party(7, 15, 20);
+    tell_of_party(7, 29, 50);
+    assert_false(overlap());
+    tell_of_party(8, 50, 60);
+    assert_false(overlap());
+    tell_of_party(8, 49, 60);
+    expect_pair(3, 5);
+}
+
+static void a_party_does_not_hide_the_one_behind_it(void **state)
+{
+    (void)state;
+    tell_of_party(7, 0, 100);
+    tell_of_party(8, 10, 20); /* found first */
+    expect_pair(1, 2);
+}
+
+static void the_other_party_may_reach_less_far(void **state)
+{
+    (void)state;
+    tell_of_party(8, 0, 10);
+    tell_of_party(7, 10, 100);
+    tell_of_party(7, 11, 90);
+    tell_of_party(7, 95, 120);
+    assert_false(overlap());
+    tell_of_party(8, 119, 130);
+    expect_pair(4, 5);
+}
+
+static void no_party_shares_with_nobody(void **state)
+{
+    (void)state;
+    tell_of_party(0, 10, 20);
+    tell_of_party(0, 19, 30);
+    expect_pair(1, 2);
+}
+
 static void more_can_be_told_after_a_question(void **state)
 {
     (void)state;
@@ -161,8 +212,9 @@ static uint64_t draw(uint64_t below)
 
 static bool overlapping(const belief *a, const belief *b)
 {
-    return a->lock == b->lock && a->from_ns < a->until_ns && b->from_ns < b->until_ns &&
-           a->from_ns < b->until_ns && b->from_ns < a->until_ns;
+    bool may_share = a->party == b->party && a->party != 0;
+    return !may_share && a->lock == b->lock && a->from_ns < a->until_ns &&
+           b->from_ns < b->until_ns && a->from_ns < b->until_ns && b->from_ns < a->until_ns;
 }
 
 static bool any_pair_overlaps(const belief *beliefs, size_t count)
@@ -180,6 +232,7 @@ static bool judge_random_history(void)
     belief beliefs[24];
     size_t count = draw(24);
     uint64_t length = 1 + draw(12);
+    uint64_t parties = 1 + draw(4); /* one of them is 0, which is none */
     history_free(told);
     told = history_new();
     assert_non_null(told);
@@ -188,6 +241,7 @@ static bool judge_random_history(void)
         beliefs[i] = (belief){.lock = (uint32_t)draw(4),
                               .client = (uint32_t)draw(3),
                               .hold = i,
+                              .party = draw(parties),
                               .from_ns = from,
                               .until_ns = from - 2 + (int64_t)draw(length + 3)};
         assert_true(history_add(told, &beliefs[i]));
@@ -223,6 +277,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_belief_of_no_length_overlaps_with_nothing, begin, end),
         cmocka_unit_test_setup_teardown(other_locks_do_not_count, begin, end),
         cmocka_unit_test_setup_teardown(the_ends_of_time_are_times_too, begin, end),
+        cmocka_unit_test_setup_teardown(one_party_may_overlap_with_itself, begin, end),
+        cmocka_unit_test_setup_teardown(a_party_does_not_hide_the_one_behind_it, begin, end),
+        cmocka_unit_test_setup_teardown(the_other_party_may_reach_less_far, begin, end),
+        cmocka_unit_test_setup_teardown(no_party_shares_with_nobody, begin, end),
         cmocka_unit_test_setup_teardown(more_can_be_told_after_a_question, begin, end),
         cmocka_unit_test_setup_teardown(random_histories_are_judged_like_every_pair, begin, end),
     };

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* Actors use locks as an application does: acquire, work in steps while the hold is valid, extend
+ * now and then, sometimes acquire the same lock once more, write the registers, release in any
+ * order; sometimes they sit on a hold for long, whether it is still theirs or not.
+ *
+ * An actor is a thread, with a number that no other thread of its client has or had. Sometimes it
+ * ends while it holds something: then its handles are kept by somebody who gives them back later,
+ * and a new thread goes on in its place, to which those holds mean nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "mutants.h"
+#include "sim.h"
+
+static hf__instant local_now(const world *w, const sim_client *c)
+{
+    return (hf__instant){client_clock_ns(c, w->now_ns)};
+}
+
+static void schedule(world *w, int index, int number, int64_t delay_ns)
+{
+    sim_client *c = &w->clients[index];
+    sim_event event = {.kind = EVENT_ACTOR, .index = index, .actor = number};
+    event.generation = ++c->actors[number].generation + (c->generation << 32);
+    world_schedule(w, event, delay_ns);
+}
+
+void actor_begin(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    bool reused = active_mutant != NULL && active_mutant->reuses_threads;
+    a->party = ++w->parties;
+    a->thread = reused ? (uint64_t)number + 1 : ++c->threads;
+    a->state = ACTOR_THINKS;
+    schedule(w, index, number, MS(draw_between(w, 0, 50)));
+}
+
+/* ---- Handles ---- */
+
+/* One of the actor's handles, drawn; -1: it has none. */
+static int any_slot(world *w, const sim_client *c, int number, int *count)
+{
+    int found[HANDLES_MAX];
+    *count = 0;
+    for (int i = 0; i < HANDLES_MAX; i++)
+        if (c->handles[i].hold != NULL && c->handles[i].actor == number)
+            found[(*count)++] = i;
+    return *count > 0 ? found[draw(w, (uint64_t)*count)] : -1;
+}
+
+static int free_slots(const sim_client *c, int *first)
+{
+    int count = 0;
+    for (int i = HANDLES_MAX - 1; i >= 0; i--)
+        if (c->handles[i].hold == NULL) {
+            *first = i;
+            count++;
+        }
+    return count;
+}
+
+static bool is_last(const sim_client *c, const sim_handle *handle)
+{
+    for (int i = 0; i < HANDLES_MAX; i++)
+        if (&c->handles[i] != handle && c->handles[i].hold != NULL &&
+            c->handles[i].real == handle->real)
+            return false;
+    return true;
+}
+
+/* The application gives the handle back: what it believed is over. */
+static hf_hold *take_away(world *w, int index, int slot)
+{
+    sim_client *c = &w->clients[index];
+    sim_handle *h = &c->handles[slot];
+    hf_hold *hold = h->hold;
+    fences_write(w, index, h, hf__hold_remaining(hold, local_now(w, c)).ns > 0);
+    check_beliefs(w);
+    check_belief_over(w, index, h);
+    h->hold = NULL;
+    c->held &= ~(1u << slot);
+    return hold;
+}
+
+/* ---- Calls ---- */
+
+static void begin_call(world *w, int index, int number, hf__call call, int64_t bound_ns)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    a->call = call;
+    a->bound_ns = bound_ns;
+    a->call_began_ns = w->now_ns;
+    a->paused_before_ns = c->paused_total_ns;
+    client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &a->call});
+}
+
+static int64_t acquire_bound_ns(const world *w, const hf__call *call)
+{
+    if (call->wait_ms < 0)
+        return INT64_MAX;
+    if (call->wait_ms > 0)
+        return MS(call->wait_ms);
+    return MS((call->max_retries + 1) * w->plan.call_timeout_ms +
+              call->max_retries * hf__span_to_ms(call->retry_interval));
+}
+
+static void put_value(sim_handle *handle, const hf_hold *hold)
+{
+    hf__slice value = hf__hold_value(hold);
+    snprintf(handle->value, sizeof(handle->value), "%.*s", (int)value.length, value.bytes);
+}
+
+static bool must_reenter(const world *w, const sim_client *c, const sim_handle *held,
+                         const sim_wish *wish)
+{
+    return !w->plan.beyond && wish->reenters && held->real->reenters &&
+           held->wish.party == wish->party && held->wish.owner == NO_OWNER &&
+           hf__hold_remaining(held->hold, local_now(w, c)).ns > 0;
+}
+
+/* `held`: the lock that the actor has already, by which thread or owner; NULL: none. */
+static void acquire(world *w, int index, int number, const sim_handle *held)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    sim_wish wish = wish_draw(w, a);
+    if (held != NULL) {
+        wish.lock = held->wish.lock;
+        wish.owner = held->wish.owner;
+        wish.party = held->wish.owner != NO_OWNER ? held->wish.party : a->party;
+    }
+    hf__call call = {.kind = HF__CALL_ACQUIRE};
+    wish_draw_limits(w, a, held != NULL, &call);
+    call.hold = wish_new_hold(c, index, a, &wish);
+    a->subject = (sim_handle){.wish = wish, .actor = number, .longest_ms = wish.lease_ms};
+    put_value(&a->subject, call.hold);
+    check_remember_value(w, a->subject.value);
+    a->state = ACTOR_ACQUIRES;
+    world_log(w, "client %d.%d: acquire %s%s%s lease %lld/%lld/%lld max %lld wait %lld as %s",
+              index, number, lock_names[wish.lock], wish.owner != NO_OWNER ? " for " : "",
+              wish.owner != NO_OWNER ? owner_names[wish.owner] : "", (long long)wish.lease_ms,
+              (long long)wish.interval_ms, (long long)wish.timeout_ms, (long long)wish.max_hold_ms,
+              (long long)call.wait_ms, strchr(a->subject.value, ':'));
+    bool at_once = held != NULL && must_reenter(w, c, held, &wish);
+    fences_call_begins(w, a);
+    begin_call(w, index, number, call, acquire_bound_ns(w, &call));
+    if (at_once && a->state == ACTOR_ACQUIRES)
+        world_fail(w, "client %d.%d: waits for %s, which it holds", index, number,
+                   lock_names[wish.lock]);
+}
+
+static void release(world *w, int index, int number, int slot)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    a->was_last = is_last(c, &c->handles[slot]);
+    hf_hold *hold = take_away(w, index, slot);
+    a->subject = c->handles[slot];
+    a->state = ACTOR_RELEASES;
+    if (draw(w, 3) > 0) {
+        begin_call(w, index, number, (hf__call){.kind = HF__CALL_RELEASE, .hold = hold},
+                   MS(w->plan.call_timeout_ms));
+        return;
+    }
+    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = hold};
+    client_step(w, index, &event);
+    world_log(w, "client %d.%d: let go %s: %s", index, number, strchr(a->subject.value, ':'),
+              hf_status_name(event.status));
+    int left = 0;
+    (void)any_slot(w, c, number, &left);
+    a->state = left > 0 ? ACTOR_WORKS : ACTOR_THINKS;
+    schedule(w, index, number, MS(draw_between(w, 0, 60)));
+}
+
+static void extend(world *w, int index, int number, int slot)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    sim_handle *h = &c->handles[slot];
+    int64_t lease_ms = draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
+    for (int i = 0; i < HANDLES_MAX; i++) {
+        sim_handle *same = &c->handles[i];
+        if (same->hold == NULL || same->real != h->real)
+            continue;
+        same->extended = true;
+        same->stretched |= lease_ms > same->wish.lease_ms;
+        same->longest_ms = lease_ms > same->longest_ms ? lease_ms : same->longest_ms;
+    }
+    a->slot = slot;
+    a->subject = *h;
+    a->state = ACTOR_EXTENDS;
+    hf__call call = {.kind = HF__CALL_EXTEND, .hold = h->hold, .lease = hf__span_ms(lease_ms)};
+    begin_call(w, index, number, call, 0); /* its bound moves */
+}
+
+/* ---- Threads that end ---- */
+
+static void end_thread(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    world_log(w, "client %d.%d: its thread ends", index, number);
+    for (int i = 0; i < HANDLES_MAX; i++) {
+        if (c->handles[i].hold == NULL || c->handles[i].actor != number)
+            continue;
+        sim_event later = {.kind = EVENT_KEEPER, .index = index, .actor = i};
+        later.generation = c->generation;
+        c->handles[i].actor = KEEPER;
+        world_schedule(w, later, MS(draw_between(w, 1, 2500)));
+    }
+    actor_begin(w, index, number);
+}
+
+void actor_give_back_kept(world *w, int index, int slot)
+{
+    sim_client *c = &w->clients[index];
+    if (hf__core_is_telling(c->core, c->handles[slot].hold)) {
+        sim_event again = {.kind = EVENT_KEEPER, .index = index, .actor = slot};
+        again.generation = c->generation;
+        world_schedule(w, again, MS(1));
+        return;
+    }
+    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = take_away(w, index, slot)};
+    client_step(w, index, &event);
+    world_log(w, "client %d: what was kept is let go %s: %s", index,
+              strchr(c->handles[slot].value, ':'), hf_status_name(event.status));
+}
+
+/* ---- Work ---- */
+
+static bool may_begin_more(const world *w, const sim_actor *a)
+{
+    return !w->healing && !a->final && !w->finished;
+}
+
+static void work(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    int count = 0, unused = 0;
+    int slot = any_slot(w, c, number, &count);
+    const sim_handle *h = &c->handles[slot];
+    hf__span left = hf__hold_remaining(h->hold, local_now(w, c));
+    bool more = may_begin_more(w, a);
+    if (hf__core_is_telling(c->core, h->hold)) {
+        schedule(w, index, number, MS(1)); /* a callback about it runs */
+    } else if (more && fault_happens(w, FAULT_THREAD_END)) {
+        end_thread(w, index, number);
+    } else if (a->steps_left-- <= 0 || (left.ns == 0 && draw(w, 2) == 0)) {
+        release(w, index, number, slot);
+    } else if (more && draw(w, 7) == 0 && count < NESTED_MAX && free_slots(c, &unused) > 4) {
+        acquire(w, index, number, h);
+    } else if (draw(w, 5) == 0) {
+        extend(w, index, number, slot);
+    } else if (more && draw(w, 16) == 0) {
+        schedule(w, index, number, MS(draw_between(w, 300, 4000)));
+    } else {
+        schedule(w, index, number, MS(draw_between(w, 1, 150)));
+    }
+}
+
+static int64_t lull_left_ns(const world *w)
+{
+    return w->lull_until_ns > w->now_ns ? w->lull_until_ns - w->now_ns : 0;
+}
+
+void actor_go_on(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    int first = 0;
+    if (a->state == ACTOR_THINKS && (!w->healing || a->final) && !w->finished) {
+        if (lull_left_ns(w) > 0 || free_slots(c, &first) <= ACTORS_MAX)
+            schedule(w, index, number, lull_left_ns(w) + MS(draw_between(w, 1, 100)));
+        else
+            acquire(w, index, number, NULL);
+    } else if (a->state == ACTOR_WORKS) {
+        work(w, index, number);
+    } else if (a->state == ACTOR_ACQUIRES && !a->call.done) {
+        world_log(w, "client %d.%d: cancel", index, number);
+        client_step(w, index, &(hf__event){.kind = HF__EVENT_CANCEL, .call = &a->call});
+    }
+}
+
+static void acquired(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    int slot = 0;
+    (void)free_slots(c, &slot);
+    sim_handle *h = &c->handles[slot];
+    *h = a->subject;
+    h->hold = a->call.hold;
+    h->nested = h->hold->outer != NULL;
+    h->real = h->nested ? h->hold->outer : h->hold;
+    if (h->nested)
+        put_value(h, h->real);
+    h->granted_ns = h->last_valid_ns = w->now_ns;
+    h->fence = hf__hold_fence(h->hold);
+    c->held |= 1u << slot;
+    states_granted(w, index, h);
+    fences_granted(w, index, a, h);
+    a->steps_left = (int)draw_between(w, 0, 4);
+    a->state = ACTOR_WORKS;
+    schedule(w, index, number, MS(draw_between(w, 0, 80)));
+    if (fault_happens(w, FAULT_PAUSE))
+        client_pause(w, index, MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)), false);
+}
+
+void actor_call_done(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    sim_actor *a = &c->actors[number];
+    hf_status status = a->call.error.status;
+    hf__call_kind kind = a->call.kind;
+    static const char *const kinds[] = {"acquire", "release", "extend", "query", "close"};
+    world_log(w, "client %d.%d: %s %s %s: %s", index, number, kinds[kind],
+              strchr(a->subject.value, ':'), hf_status_name(status), a->call.error.text);
+    check_call(w, index, number);
+    int left = 0;
+    (void)any_slot(w, c, number, &left);
+    if (kind == HF__CALL_ACQUIRE && status == HF_OK) {
+        acquired(w, index, number);
+    } else if (left > 0) {
+        a->state = ACTOR_WORKS;
+        schedule(w, index, number, MS(draw_between(w, 0, 100)));
+    } else if (a->final && kind == HF__CALL_RELEASE) {
+        a->state = ACTOR_DONE;
+    } else {
+        a->state = ACTOR_THINKS;
+        schedule(w, index, number, MS(draw_between(w, 0, 60)));
+    }
+}
+
+/* ---- The last round ---- */
+
+void actor_finish_round(world *w)
+{
+    for (int i = 0; i < w->plan.clients; i++) {
+        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++) {
+            sim_actor *a = &w->clients[i].actors[n];
+            a->final = true;
+            if (a->state == ACTOR_THINKS)
+                schedule(w, i, n, MS(draw_between(w, 0, 20)));
+        }
+    }
+}
+
+bool actor_all_done(const world *w)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++)
+            if (w->clients[i].actors[n].state != ACTOR_DONE)
+                return false;
+    return true;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* What must be true of the outcome of a call: no call outlasts its bound, nobody is called a holder
+ * who never was one, what was released is gone from the server, and nothing there lasts longer than
+ * the longest lease that anybody asks for. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim.h"
+
+void check_bound(world *w, int index, int64_t began_ns, int64_t paused_before_ns, int64_t bound_ns)
+{
+    const sim_client *c = &w->clients[index];
+    if (bound_ns == INT64_MAX)
+        return;
+    int64_t took_ns = w->now_ns - began_ns - (c->paused_total_ns - paused_before_ns);
+    int64_t allowed_ns = bound_ns + bound_ns / 15 + MS(2); /* its clock may be slow */
+    if (took_ns > allowed_ns)
+        world_fail(w, "client %d: a call took %lld ms instead of %lld", index,
+                   (long long)(took_ns / 1000000), (long long)(bound_ns / 1000000));
+}
+
+static void check_refusal(world *w, const sim_actor *a)
+{
+    static const char start[] = "held by ";
+    const char *text = a->call.error.text;
+    w->stats.refusals++;
+    if (w->locks[a->subject.wish.lock].breaks > 0 && strncmp(text, "taken away", 10) == 0)
+        return; /* by force, before it was heard of */
+    if (strstr(text, a->subject.value) != NULL)
+        world_fail(w, "refused because of itself: %s", text);
+    if (strncmp(text, start, sizeof(start) - 1) != 0 ||
+        !check_knows_value(w, text + sizeof(start) - 1))
+        world_fail(w, "refused because of a holder that never was: %s", text);
+}
+
+/* Beliefs of others in the same lock, who may not share it. */
+static void count_overlaps(world *w, const sim_wish *mine)
+{
+    for (int i = 0; i < w->plan.clients; i++) {
+        sim_client *c = &w->clients[i];
+        for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
+            sim_handle *h = &c->handles[__builtin_ctz(left)];
+            hf__instant now = {client_clock_ns(c, w->now_ns)};
+            w->stats.overlaps += h->wish.lock == mine->lock && h->wish.party != mine->party &&
+                                 hf__hold_remaining(h->hold, now).ns > 0;
+        }
+    }
+}
+
+static void check_acquire(world *w, const sim_actor *a, hf_status status)
+{
+    if (status == HF_OK) {
+        w->stats.grants++;
+        w->stats.contended += a->call.round_trip.ns > 0 && w->now_ns - a->call_began_ns > MS(10);
+        if (w->plan.beyond)
+            count_overlaps(w, &a->subject.wish);
+    } else if (status == HF_EBUSY) {
+        check_refusal(w, a);
+    } else if (status == HF_EUNKNOWN) {
+        w->stats.unknowns++;
+    }
+}
+
+/* Nobody asks for more than the longest lease, so nothing may last longer at the server. */
+static void check_extend(world *w, const sim_actor *a)
+{
+    const char *name = lock_names[a->subject.wish.lock];
+    const char *words[] = {"PTTL", name};
+    long long left_ms = 0;
+    w->stats.extends++;
+    server_set_clock(w);
+    sscanf(sim_server_run(w->server, 2, words), "%lld", &left_ms);
+    if (!w->plan.beyond && left_ms > w->plan.lease_max_ms)
+        world_fail(w, "%s lasts %lld ms, longer than any lease", name, left_ms);
+}
+
+static void check_release(world *w, int index, int number)
+{
+    const sim_actor *a = &w->clients[index].actors[number];
+    server_set_clock(w);
+    if (!w->plan.beyond && a->was_last && check_server_has(w, &a->subject))
+        world_fail(w, "client %d.%d: released %s, but the server still has it", index, number,
+                   lock_names[a->subject.wish.lock]);
+}
+
+/* An extend ends with its hold, whose deadline the watchdog may have moved meanwhile. */
+static int64_t bound_of(const world *w, int index, const sim_actor *a)
+{
+    const sim_client *c = &w->clients[index];
+    if (a->call.kind != HF__CALL_EXTEND)
+        return a->bound_ns;
+    int64_t left_ns = c->handles[a->slot].deadline_local_ns - client_clock_ns(c, a->call_began_ns);
+    return left_ns > 0 ? left_ns : 0;
+}
+
+void check_call(world *w, int index, int number)
+{
+    const sim_actor *a = &w->clients[index].actors[number];
+    hf_status status = a->call.error.status;
+    check_bound(w, index, a->call_began_ns, a->paused_before_ns, bound_of(w, index, a));
+    if (status == HF_EINTERNAL || status == HF_EINVAL || status == HF_EDENIED ||
+        status == HF_ESERVER)
+        world_fail(w, "client %d.%d: %s: %s", index, number, hf_status_name(status),
+                   a->call.error.text);
+    w->stats.losses += status == HF_ELOST;
+    if (a->call.kind == HF__CALL_ACQUIRE)
+        check_acquire(w, a, status);
+    else if (a->call.kind == HF__CALL_EXTEND && status == HF_OK)
+        check_extend(w, a);
+    else if (a->call.kind == HF__CALL_RELEASE && status == HF_OK)
+        check_release(w, index, number);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Fences, and what they are for.
+ *
+ * A grant has a fence that is larger than every fence of its lock which anybody had been told
+ * before the acquire was called; only one who joins holds of his own party has theirs. No two
+ * parties ever have the same one. A break is a grant to nobody: its fence is larger than the
+ * victim's and smaller than those that follow. This holds in all runs, with one exception, which
+ * docs/safety.md names: the server has forgotten the last fence (evicted, restarted without it,
+ * kept for its time and dropped) and its clock is behind that fence. Whether it had reason to
+ * forget is computed here, from what happened to it, and not taken from what it has.
+ *
+ * Two registers for each lock show what it means. Both are read at the grant and written once, at
+ * the release. One believes whoever thinks that he holds the lock; beyond the assumptions it must
+ * lose writes, or the checker is blind. The other one refuses every fence that is smaller than the
+ * highest it has seen, and is written to even by those who have lost their hold; it must never lose
+ * an acknowledged write, whatever happens. Sharers of an owner do not write. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/name.h"
+#include "sim.h"
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t fences_highest(const sim_lock *lock)
+{
+    uint64_t highest = larger(lock->told_threads, lock->told_breaks);
+    for (int i = 0; i < OWNERS; i++)
+        highest = larger(highest, lock->told_owner[i]);
+    return highest;
+}
+
+static uint64_t highest_of_others(const sim_lock *lock, int owner)
+{
+    uint64_t highest = larger(lock->told_threads, lock->told_breaks);
+    for (int i = 0; i < OWNERS; i++)
+        if (i != owner)
+            highest = larger(highest, lock->told_owner[i]);
+    return highest;
+}
+
+void fences_begin(world *w)
+{
+    w->parties = OWNERS; /* the owners are the first ones */
+    for (int i = 0; i < OWNERS; i++)
+        check_remember_value(w, owner_names[i]);
+    for (int i = 0; i < LOCKS; i++) {
+        const char *name = lock_names[i];
+        size_t length = strlen(name);
+        unsigned slot = hf__slot(name, length);
+        for (int side = 0; side < SIDES; side++)
+            w->locks[i].side_length[side] =
+                hf__side_key(w->locks[i].side[side], side_letters[side], name, length, slot);
+    }
+}
+
+/* ---- Grants ---- */
+
+void fences_call_begins(world *w, sim_actor *a)
+{
+    const sim_wish *wish = &a->subject.wish;
+    const sim_lock *lock = &w->locks[wish->lock];
+    a->told_own = wish->owner != NO_OWNER ? lock->told_owner[wish->owner] : 0;
+    a->told_else = highest_of_others(lock, wish->owner);
+}
+
+/* The first party that had the fence; it is noted if nobody had. */
+static uint64_t party_of(world *w, int lock, uint64_t fence, uint64_t party)
+{
+    size_t at = (size_t)(fence * 0x9e3779b97f4a7c15u >> 32) % FENCES_MAX;
+    while (w->fences_seen[at].fence != 0 &&
+           (w->fences_seen[at].fence != fence || w->fences_seen[at].lock != lock))
+        at = (at + 1) % FENCES_MAX;
+    if (w->fences_seen[at].fence == 0)
+        w->fences_seen[at] = (sim_fence){fence, party, lock};
+    return w->fences_seen[at].party;
+}
+
+/* Others of the party who hold it now have the same fence; beyond the assumptions, those of the
+ * same hold. */
+static void check_sharers(world *w, int index, const sim_handle *mine)
+{
+    for (int i = 0; i < w->plan.clients; i++) {
+        const sim_client *c = &w->clients[i];
+        hf__instant now = {client_clock_ns(c, w->now_ns)};
+        for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
+            const sim_handle *h = &c->handles[__builtin_ctz(left)];
+            bool shares = w->plan.beyond ? h->real == mine->real
+                                         : h->wish.lock == mine->wish.lock &&
+                                               h->wish.party == mine->wish.party;
+            if (h == mine || !shares || hf__hold_remaining(h->hold, now).ns == 0)
+                continue;
+            w->stats.joined += !mine->nested;
+            if (h->fence != mine->fence)
+                world_fail(w, "clients %d and %d share %s with fences %llu and %llu", index, i,
+                           lock_names[h->wish.lock], (unsigned long long)mine->fence,
+                           (unsigned long long)h->fence);
+        }
+    }
+}
+
+static void check_order(world *w, int index, const sim_actor *a, const sim_handle *h)
+{
+    const sim_lock *lock = &w->locks[h->wish.lock];
+    bool shared = h->wish.owner != NO_OWNER;
+    bool grows = h->fence > a->told_else && (!shared || h->fence >= a->told_own);
+    if (lock->excused || h->nested || (shared && lock->old_copy))
+        return;
+    if (!grows)
+        world_fail(w, "client %d.%d: granted %s with fence %llu after %llu had been told", index,
+                   h->actor, lock_names[h->wish.lock], (unsigned long long)h->fence,
+                   (unsigned long long)larger(a->told_else, a->told_own));
+}
+
+static void read_registers(world *w, sim_handle *h)
+{
+    sim_lock *lock = &w->locks[h->wish.lock];
+    h->writes = h->wish.owner == NO_OWNER && !h->nested;
+    h->read_value = lock->plain.value;
+    h->fence_accepted = h->fence >= lock->fenced.highest;
+    lock->fenced.highest = larger(lock->fenced.highest, h->fence);
+    h->fenced_value = lock->fenced.value;
+}
+
+void fences_granted(world *w, int index, sim_actor *a, sim_handle *h)
+{
+    sim_lock *lock = &w->locks[h->wish.lock];
+    bool shared = h->wish.owner != NO_OWNER;
+    if (h->fence == 0)
+        world_fail(w, "client %d.%d: granted %s without a fence", index, h->actor,
+                   lock_names[h->wish.lock]);
+    if (party_of(w, h->wish.lock, h->fence, h->wish.party) != h->wish.party && !lock->excused)
+        world_fail(w, "client %d.%d: granted %s with fence %llu of another party", index, h->actor,
+                   lock_names[h->wish.lock], (unsigned long long)h->fence);
+    check_order(w, index, a, h);
+    check_sharers(w, index, h);
+    w->stats.nested += h->nested;
+    uint64_t *told = shared ? &lock->told_owner[h->wish.owner] : &lock->told_threads;
+    *told = larger(*told, h->fence);
+    read_registers(w, h);
+}
+
+void fences_broken(world *w, int index, sim_query *query)
+{
+    sim_lock *lock = &w->locks[query->lock];
+    uint64_t fence = query->answer.number;
+    if (fence == 0)
+        return;
+    w->stats.broken++;
+    if (fence <= query->told_before && !lock->excused)
+        world_fail(w, "client %d: broke %s with fence %llu after %llu had been told", index,
+                   lock_names[query->lock], (unsigned long long)fence,
+                   (unsigned long long)query->told_before);
+    if (party_of(w, query->lock, fence, BREAKERS) != BREAKERS && !lock->excused)
+        world_fail(w, "client %d: broke %s with fence %llu of another party", index,
+                   lock_names[query->lock], (unsigned long long)fence);
+    lock->told_breaks = larger(lock->told_breaks, fence);
+    lock->fenced.highest = larger(lock->fenced.highest, fence); /* as holdfast.h advises */
+}
+
+/* ---- Registers ---- */
+
+void fences_write(world *w, int index, const sim_handle *h, bool valid)
+{
+    sim_lock *lock = &w->locks[h->wish.lock];
+    if (!h->writes)
+        return;
+    if (valid) {
+        lock->plain.value = h->read_value + 1;
+        lock->plain.acknowledged++;
+    }
+    if (!h->fence_accepted || h->fence < lock->fenced.highest) {
+        w->stats.fenced_refusals++;
+        world_log(w, "client %d: write with fence %llu refused", index,
+                  (unsigned long long)h->fence);
+        return;
+    }
+    w->stats.fenced_writes++;
+    lock->fenced.value = h->fenced_value + 1;
+    lock->fenced.acknowledged++;
+}
+
+void fences_end(world *w)
+{
+    for (int i = 0; i < LOCKS; i++) {
+        const sim_lock *lock = &w->locks[i];
+        int64_t lost = lock->plain.acknowledged - lock->plain.value;
+        w->stats.lost_writes += lost;
+        w->stats.excused += lock->excused;
+        if (lost != 0 && !w->plan.beyond)
+            world_fail(w, "%s: %lld acknowledged writes are lost", lock_names[i], (long long)lost);
+        if (lock->fenced.acknowledged != lock->fenced.value && !lock->excused)
+            world_fail(w, "%s: %lld acknowledged writes are lost in spite of the fence",
+                       lock_names[i], (long long)(lock->fenced.acknowledged - lock->fenced.value));
+    }
+}
+
+/* ---- What may make a fence smaller ---- */
+
+static uint64_t at_server(world *w, const sim_lock *lock)
+{
+    const char *text = sim_server_get(w->server, lock->side[SIDE_F], lock->side_length[SIDE_F]);
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
+void fences_before_fault(world *w)
+{
+    server_set_clock(w);
+    for (int i = 0; i < LOCKS; i++) {
+        sim_lock *lock = &w->locks[i];
+        uint64_t known = at_server(w, lock);
+        int64_t kept_until_ms = (int64_t)(lock->minted / 1000) + w->plan.fence_keep_ms;
+        lock->minted = larger(lock->minted, fences_highest(lock));
+        if (known >= lock->minted) {
+            lock->minted = known;
+            lock->forgotten = false;
+        } else if (server_now_us(w) / 1000 > kept_until_ms) {
+            lock->forgotten = true; /* its time was over */
+        }
+    }
+}
+
+void fences_after_fault(world *w)
+{
+    server_set_clock(w);
+    for (int i = 0; i < LOCKS; i++) {
+        sim_lock *lock = &w->locks[i];
+        if (lock->forgotten && (uint64_t)server_now_us(w) <= lock->minted && !lock->excused) {
+            lock->excused = true;
+            world_log(w, "server: has forgotten the fence of %s and its time", lock_names[i]);
+        }
+    }
+}
+
+void fences_lost(world *w, bool old_copy)
+{
+    for (int i = 0; i < LOCKS; i++) {
+        w->locks[i].forgotten |= at_server(w, &w->locks[i]) < w->locks[i].minted;
+        w->locks[i].old_copy |= old_copy;
+    }
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Deliberate bugs that the simulator must catch. */
+#ifndef HF_SIM_MUTANTS_H
+#define HF_SIM_MUTANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server.h"
+
+typedef struct sim_edit { /* of a script: one fragment, which is there exactly once, by another */
+    const char *script;   /* NULL: no more */
+    const char *fragment;
+    const char *instead;
+} sim_edit;
+
+enum { EDITS_MAX = 3 };
+
+typedef struct sim_mutant {
+    const char *name;
+    const char *what;
+    int seeds;      /* within which it must be caught */
+    uint64_t first; /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
+    int core;       /* HF__MUTANT_..., or 0 */
+    sim_edit edits[EDITS_MAX];
+    bool monotonic;      /* clocks stop while the machine is suspended */
+    bool reuses_threads; /* numbers of threads are used again */
+} sim_mutant;
+
+extern const sim_mutant mutants[];
+extern const int mutant_count;
+extern const sim_mutant *active_mutant; /* NULL: the real thing */
+sim_change_script mutant_change_script; /* what the active one does to scripts */
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What a seed draws: which faults are in its run and how often, and the sizes of everything. */
+#ifndef HF_SIM_PLAN_H
+#define HF_SIM_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum sim_fault {
+    FAULT_DELAY,        /* a message, perhaps beyond a lease */
+    FAULT_CUT,          /* a connection, after any byte; what is on the way may still arrive */
+    FAULT_HALF_OPEN,    /* no error, no bytes */
+    FAULT_PAUSE,        /* a client, at any moment and right after a grant */
+    FAULT_SUSPEND,      /* a client's machine */
+    FAULT_KILL,         /* a client, which is started anew */
+    FAULT_NODE_PAUSE,   /* the server */
+    FAULT_RESTART_DATA, /* the server, with all its data */
+    FAULT_FLUSH,        /* its scripts */
+    FAULT_TROUBLE,      /* LOADING, BUSY, OOM for a while */
+    FAULT_MEMORY,       /* an allocation of a client */
+    FAULT_CANCEL,       /* an acquire */
+    FAULT_FOREIGN,      /* somebody who uses SET NX and DEL on the same key */
+    FAULT_LULL,         /* nobody begins anything for a while */
+    FAULT_LOOK,         /* somebody inspects, or lists */
+    FAULT_REVOKE,
+    FAULT_THREAD_END, /* a thread ends, and somebody else keeps its holds */
+    /* Beyond the assumptions of docs/safety.md: holds may overlap. */
+    FAULT_RESTART_EMPTY,
+    FAULT_RESTART_OLD, /* with an old copy; also a failover to a replica that lags */
+    FAULT_EVICT,
+    FAULT_CLOCK_STEP, /* the server's, either way */
+    FAULT_CLOCK_RATE, /* beyond what is allowed for */
+    FAULT_FOREIGN_DEL,
+    FAULT_BREAK,
+    FAULT_COUNT
+} sim_fault;
+
+extern const char *const fault_names[FAULT_COUNT];
+
+typedef struct sim_plan {
+    bool beyond;    /* the assumptions */
+    bool very_late; /* requests may come when their tombstone is gone, and leave a lock behind */
+    int clients;
+    int actors;
+    int64_t delay_ns; /* of an ordinary message, up to that */
+    int64_t lease_min_ms, lease_max_ms;
+    int64_t fence_keep_ms;
+    int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
+    int links;
+    double chance[FAULT_COUNT]; /* of one occasion; 0: not in this run */
+    int64_t duration_ns;
+} sim_plan;
+
+void plan_draw(sim_plan *plan, uint64_t seed);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What actors ask for when they acquire: a thread's lock or an owner's, renewed by the watchdog or
+ * not, with or without a limit and a warning, and for how long they are willing to wait. */
+#include "core/core.h"
+#include "sim.h"
+
+/* `bounded`: it must not wait for ever, because it may wait for itself. */
+void wish_draw_limits(world *w, const sim_actor *a, bool bounded, hf__call *call)
+{
+    call->retry_interval = hf__span_ms(draw_between(w, 10, 100));
+    uint64_t kind = a->final ? 0 : draw(w, 5);
+    if (kind == 0 && !bounded)
+        call->wait_ms = -1;
+    else if (kind == 1)
+        call->max_retries = draw_between(w, 0, 5);
+    else
+        call->wait_ms = draw_between(w, 1, 1500);
+}
+
+static void draw_watchdog(world *w, sim_wish *wish)
+{
+    if (draw(w, 4) == 0)
+        return; /* renewed by hand, or not */
+    wish->interval_ms = draw(w, 2) == 0 ? wish->lease_ms / 3
+                                        : draw_between(w, wish->lease_ms / 8, wish->lease_ms - 10);
+    int64_t left_ms = wish->lease_ms - wish->interval_ms;
+    wish->timeout_ms = draw(w, 2) == 0 ? left_ms / 2 : draw_between(w, 1, left_ms);
+    if (draw(w, 4) == 0)
+        wish->max_hold_ms = draw_between(w, 100, 1500);
+}
+
+sim_wish wish_draw(world *w, const sim_actor *a)
+{
+    sim_wish wish = {.lock = (int)draw(w, LOCKS), .owner = NO_OWNER, .party = a->party};
+    if (draw(w, 4) == 0) {
+        wish.owner = (int)draw(w, OWNERS);
+        wish.party = (uint64_t)wish.owner + 1;
+    }
+    wish.reenters = draw(w, 10) > 0;
+    wish.lease_ms = draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
+    draw_watchdog(w, &wish);
+    if (draw(w, 5) == 0)
+        wish.warn_ms = draw_between(w, 1, wish.lease_ms);
+    return wish;
+}
+
+/* Never called by the core; the world looks at what there is to tell. */
+static void listener(void *arg, const hf_event *event)
+{
+    (void)arg;
+    (void)event;
+}
+
+hf_hold *wish_new_hold(sim_client *c, int index, const sim_actor *a, const sim_wish *wish)
+{
+    const char *owner = wish->owner != NO_OWNER ? owner_names[wish->owner] : "";
+    hf__wish all = {.who = {.client_id = c->config.client_id,
+                            .host = "sim",
+                            .pid = (uint64_t)index,
+                            .thread = a->thread,
+                            .number = ++c->numbers},
+                    .prefix = {"", 0},
+                    .name = hf__slice_text(lock_names[wish->lock]),
+                    .owner = hf__slice_text(owner),
+                    .label = {"", 0},
+                    .reenters = wish->reenters,
+                    .lease = hf__span_ms(wish->lease_ms),
+                    .renew_interval = hf__span_ms(wish->interval_ms),
+                    .renew_timeout = hf__span_ms(wish->timeout_ms),
+                    .max_hold = hf__span_ms(wish->max_hold_ms),
+                    .warn = hf__span_ms(wish->warn_ms),
+                    .on_event = listener};
+    return hf__hold_new(&all);
+}
