@@ -12,8 +12,8 @@
 #include "numbers.h"
 #include "subject.h"
 
-#define SLICES         101
-#define PAIRS_IN_SLICE 500
+#define SLICES         MEDIAN_MAX
+#define PAIRS_IN_SLICE 2000
 #define QUICK_SLICES   3
 
 /* Server time of one pair, in us. */

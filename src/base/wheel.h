@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A wheel of lists, for many things that are due one after the other and then again. Setting and
- * clearing touch nothing but the neighbours, which a heap of ten thousand cannot say; asking for
- * the next one looks through the lists and is meant to be done once for many of them.
+/* A wheel of lists, for many things that are due one after the other and then again. Setting
+ * (mostly) and clearing touch nothing but the neighbours, which a heap of ten thousand cannot say;
+ * asking for the first one looks through the heads of the lists.
  *
  * Intrusive like the lists: nothing here allocates or fails. A spoke that is all zero is unset. */
 #ifndef HF_BASE_WHEEL_H
@@ -27,8 +27,8 @@ void hf__wheel_init(hf__wheel *wheel);
 void hf__wheel_set(hf__wheel *wheel, hf__spoke *spoke, hf__instant due); /* must be unset */
 void hf__wheel_clear(hf__wheel *wheel, hf__spoke *spoke);                /* must be set */
 
-/* Takes out one that is due by then, an early one first (within a tick, in the order in which they
- * were set); NULL: none is. `by` may be earlier than the last time. */
+/* Takes out the first one if it is due by then; NULL: it is not. `by` may be earlier than the last
+ * time. */
 hf__spoke *hf__wheel_take(hf__wheel *wheel, hf__instant by);
 
 /* When the next one is due; never, if there is none. */

@@ -203,6 +203,7 @@ static void granted(hf_hold *hold, uint64_t fence, int64_t remaining_ms)
     hold->fence = fence;
     hold->run = hold->link->run;
     hold->granted = hold->core->now;
+    hold->fence_kept = sent;
     hf__stats_granted(hold, hold->call);
     hf__reentry_allow(hold);
     hf__watch_renewed(hold, sent);

@@ -72,6 +72,7 @@ static void put_texts(hf_hold *hold, const hf__wish *wish, const char *value, si
     append(end, wish->owner.bytes, wish->owner.length);
     hold->owner_length = (unsigned short)wish->owner.length;
     hold->slot = (unsigned short)hf__slot(hold->text, hold->key_length);
+    hold->tag = hf__slot_tags[hold->slot];
 }
 
 hf_hold *hf__hold_new(const hf__wish *wish)

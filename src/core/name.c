@@ -26,13 +26,18 @@ unsigned hf__slot(const char *key, size_t length)
 
 size_t hf__side_key(char *place, char letter, const char *key, size_t length, unsigned slot)
 {
+    return hf__side_key_tagged(place, letter, key, length, hf__slot_tags[slot]);
+}
+
+size_t hf__side_key_tagged(char *place, char letter, const char *key, size_t length, uint32_t tag)
+{
     char *end = place;
     if (HF__MUTANT(SIDE_KEYS_SHARED) && length > 2 && key[0] == '{' && key[length - 1] == '}')
-        return hf__side_key(place, letter, key + 1, length - 2, slot);
+        return hf__side_key_tagged(place, letter, key + 1, length - 2, tag);
     memcpy(end, "hf:?:{", 6);
     end[3] = letter;
     end += 6;
-    end += hf__digits(end, hf__slot_tags[slot]);
+    end += hf__digits(end, tag);
     *end++ = '}';
     memcpy(end, key, length);
     return (size_t)(end - place) + length;

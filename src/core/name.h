@@ -19,4 +19,7 @@ unsigned hf__slot(const char *key, size_t length);
  * key's slot, so the side key is in that slot too, and different keys have different side keys. */
 size_t hf__side_key(char *place, char letter, const char *key, size_t length, unsigned slot);
 
+/* The same with T itself, for those who need it often: the table is large, and cold. */
+size_t hf__side_key_tagged(char *place, char letter, const char *key, size_t length, uint32_t tag);
+
 #endif

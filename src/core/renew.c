@@ -15,6 +15,8 @@
 #include "base/text.h"
 #include "core/state.h"
 
+enum { LOOK_CLOSER = -1 };
+
 static hf__request *request_of(hf_hold *hold)
 {
     return &hold->requests[HF__REQUEST_RENEW];
@@ -128,11 +130,28 @@ static void renewed(hf_hold *hold, int64_t remaining_ms)
         return;
     }
     hold->core->stats.renewals++;
+    if (hold->asked_to_keep)
+        hold->fence_kept = sent;
+    hold->asked_to_keep = hold->look_closer = false;
     hold->link->refuses_renewals = false;
     hf__watch_renewed(hold, sent);
     if (first_call(hold) != NULL && first_call(hold)->lease.ns <= hold->asked.ns)
         end_first(hold, HF_OK, ""); /* else it came when a shorter one was under way */
     serve_next(hold);
+}
+
+/* Asks again at once, with the script that finds out what is the matter. False: it was that one. */
+static bool look_closer(hf_hold *hold)
+{
+    if (hf__hold_expired(hold)) {
+        hf__hold_expire(hold, "the lease ended before the server's answer came");
+        return true;
+    }
+    if (hold->look_closer)
+        return false;
+    hold->look_closer = true;
+    hf__link_enqueue(request_of(hold)); /* sent when the rest of the call has been answered */
+    return true;
 }
 
 bool hf__renew_answered(hf_hold *hold, const hf__reply *reply)
@@ -144,9 +163,11 @@ bool hf__renew_answered(hf_hold *hold, const hf__reply *reply)
         note = &reply->elements[1];
         reply = &reply->elements[0];
     }
-    if (reply->kind != HF__REPLY_INTEGER)
+    if (reply->kind != HF__REPLY_INTEGER || reply->integer < LOOK_CLOSER)
         return false;
-    if (reply->integer <= 0) {
+    if (reply->integer == LOOK_CLOSER)
+        return look_closer(hold);
+    if (reply->integer == 0) {
         gone(hold, note);
         return true;
     }

@@ -5,7 +5,8 @@
  *
  * Renewals that wait one behind the other leave as one call: each stays a request of its own, with
  * its own hold and its own fate when the connection breaks; only the bytes and the reply are
- * shared. */
+ * shared. There are two scripts for them: refresh for plain ones, which are nearly all, and renew
+ * for the others and for those of which refresh says that something is the matter. */
 #include "base/mutant.h"
 #include "base/text.h"
 #include "core/name.h"
@@ -57,6 +58,29 @@ void hf__request_settle(hf__request *request)
 
 /* ---- On the wire ---- */
 
+/* How long the fence must be remembered: longer than any lease lasts. */
+static hf__span fence_keep(const hf_hold *hold)
+{
+    hf__span keep = hold->core->config.fence_keep;
+    hf__span twice = {2 * hold->longest_lease.ns};
+    return keep.ns > twice.ns ? keep : twice;
+}
+
+/* The server need not be told to keep the fence with every renewal, if it is told early enough: the
+ * next renewal comes within half of that time. */
+bool hf__request_is_plain(const hf_hold *hold)
+{
+    hf__span quarter = {fence_keep(hold).ns / 4};
+    return hold->owner_length == 0 && hold->extends.count == 0 && !hold->look_closer &&
+           hold->longest_lease.ns == hold->lease.ns &&
+           hf__before(hold->core->now, hf__after(hold->fence_kept, quarter));
+}
+
+static bool is_refresh(const hf__request *request)
+{
+    return request->kind == HF__REQUEST_RENEW && hf__request_is_plain(hf__request_hold(request));
+}
+
 /* The letters of the side keys that a script takes behind the lock itself, the last one only with
  * an owner: q queue, f fence, w notes, h holders. */
 static const char *const side_letters[HF__REQUEST_KINDS] = {"qfh", "qfwh", "fwh"};
@@ -65,7 +89,7 @@ static size_t side_key_count(const hf__request *request)
 {
     static const size_t counts[HF__REQUEST_KINDS] = {2, 3, 2};
     bool owned = hf__request_hold(request)->owner_length > 0;
-    return counts[request->kind] + owned;
+    return counts[request->kind] + owned - is_refresh(request);
 }
 
 static void put_keys(const hf__request *request, hf__buffer *out)
@@ -75,7 +99,8 @@ static void put_keys(const hf__request *request, hf__buffer *out)
     const char *letters = side_letters[request->kind];
     hf__resp_word(out, hf__hold_key(hold));
     for (size_t i = 0; i < side_key_count(request); i++) {
-        size_t length = hf__side_key(side, letters[i], hold->text, hold->key_length, hold->slot);
+        size_t length =
+            hf__side_key_tagged(side, letters[i], hold->text, hold->key_length, hold->tag);
         hf__resp_word(out, (hf__slice){side, length});
     }
 }
@@ -84,14 +109,6 @@ static void put_ms(hf__buffer *out, hf__span span)
 {
     char number[NUMBER_MAX];
     hf__resp_word(out, (hf__slice){number, hf__digits(number, (uint64_t)hf__span_to_ms(span))});
-}
-
-/* How long the fence must be remembered: longer than any lease lasts. */
-static hf__span fence_keep(const hf_hold *hold)
-{
-    hf__span keep = hold->core->config.fence_keep;
-    hf__span twice = {2 * hold->longest_lease.ns};
-    return keep.ns > twice.ns ? keep : twice;
 }
 
 static void put_acquire(hf_hold *hold, hf__buffer *out)
@@ -124,15 +141,20 @@ static void put_renew(hf_hold *hold, hf__buffer *out)
     }
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, hold->asked);
+    if (hf__request_is_plain(hold))
+        return;
     put_ms(out, fence_keep(hold));
     hf__resp_word(out, hf__hold_owner(hold));
+    hold->asked_to_keep = true;
 }
 
 static size_t argument_count(const hf__request *request)
 {
-    static const size_t counts[HF__REQUEST_KINDS] = {3, 2, 4};
+    static const size_t counts[HF__REQUEST_KINDS] = {3, 2};
     bool owned = hf__request_hold(request)->owner_length > 0;
-    return counts[request->kind] + (owned && request->kind != HF__REQUEST_RENEW);
+    if (request->kind == HF__REQUEST_RENEW)
+        return is_refresh(request) ? 2 : 4;
+    return counts[request->kind] + owned;
 }
 
 static size_t bytes_of(const hf_hold *hold)
@@ -148,7 +170,8 @@ static const hf__request *next_of(const hf__list *waiting, const hf__request *re
     if (request->kind != HF__REQUEST_RENEW || next == NULL)
         return NULL;
     const hf__request *other = HF__ENTRY(next, hf__request, node);
-    return other->kind == HF__REQUEST_RENEW ? other : NULL;
+    bool alike = other->kind == HF__REQUEST_RENEW && is_refresh(other) == is_refresh(request);
+    return alike ? other : NULL;
 }
 
 typedef struct extent { /* of one call */
@@ -176,7 +199,8 @@ static bool encode_calls(const hf__list *waiting, const hf__request *first, cons
 {
     static void (*const put_arguments[])(hf_hold *, hf__buffer *) = {put_acquire, put_release,
                                                                      put_renew};
-    const hf__script *script = &hf__scripts[kinds[first->kind].script];
+    const hf__script *script =
+        &hf__scripts[is_refresh(first) ? HF__SCRIPT_REFRESH : kinds[first->kind].script];
     hf__slice body = {script->body, script->length};
     hf__slice sha1 = {script->sha1, sizeof(script->sha1) - 1};
     char number[NUMBER_MAX];

@@ -32,7 +32,7 @@ typedef enum hf__request_kind {
 typedef enum hf__request_place { HF__IDLE, HF__WAITING, HF__IN_FLIGHT } hf__request_place;
 
 enum {
-    HF__BATCH_MAX = 100 /* renewals in one script call: it must not keep the server for long */
+    HF__BATCH_MAX = 70 /* renewals in one script call: it must not keep the server for long */
 };
 
 typedef struct hf__request { /* part of a hold or of a query, which its kind tells */
@@ -79,17 +79,27 @@ typedef struct hf__watch { /* what the watchdog knows about a hold */
     hf__renewal renewal;
 } hf__watch;
 
+/* What a renewal touches stands together at the end: ten thousand holds are more than a cache has
+ * room for. */
 struct hf_hold {
-    void *client; /* of the api room */
-    hf__core *core;
-    hf__link *link;
-    hf_hold *outer;     /* a re-entrant handle: the hold it belongs to; nothing below but `listener`
-                           and its first node is used then */
+    void *client;       /* of the api room */
+    hf_hold *outer;     /* a re-entrant handle: the hold it belongs to; nothing else but `node`,
+                           `listener` and `core` is used then */
     hf__node node;      /* in core->holds, at last in core->dead; a handle in outer->inners */
     hf__node releasing; /* in core->releasing, while in that stage */
     hf__node bucket;    /* in core->table, while held by a thread that may re-enter */
     hf__list inners;    /* re-entrant handles */
     hf__listener listener;
+    hf__call *call; /* that acquires or releases; NULL: none waits */
+    char *revoked_text;
+    uint64_t thread;
+    uint64_t run;        /* the server process that granted it */
+    hf__instant granted; /* when the application got it */
+    hf__instant give_up; /* releasing: the lease is over then, whatever we do */
+    hf__request requests[HF__REQUEST_KINDS];
+
+    hf__core *core;
+    hf__link *link;
     unsigned char stage;
     unsigned char reason; /* of the state: hf_reason */
     bool granted_late;    /* too late to be believed, but the server may have it */
@@ -98,23 +108,20 @@ struct hf_hold {
     bool revoked;         /* somebody has asked for it */
     bool counted;         /* among those that are held, in the statistics */
     bool reenters;
+    bool asked_to_keep;          /* its fence, by the last copy of a renewal */
+    bool look_closer;            /* refresh said that something is the matter with it */
     unsigned users;              /* handles in the application's hands: the memory must stay */
     _Atomic int state;           /* hf_state */
     _Atomic int64_t deadline_ns; /* valid before it; 0: not valid. Read by other threads */
     uint64_t fence;
-    uint64_t thread;
-    uint64_t run;           /* the server process that granted it */
-    hf__instant granted;    /* when the application got it */
+    hf__instant fence_kept; /* when the server was last told to keep it */
     hf__span lease;         /* as acquired */
     hf__span longest_lease; /* ever asked for: the server may keep it that long */
     hf__span asked;         /* for, by the last copy of a renewal */
-    hf__instant give_up;    /* releasing: the lease is over then, whatever we do */
     hf__timer timer;        /* held: look at its state; releasing: next try, or give_up */
     hf__watch watch;
-    hf__call *call;   /* that acquires or releases; NULL: none waits */
     hf__list extends; /* calls, the first one is being served */
-    char *revoked_text;
-    hf__request requests[HF__REQUEST_KINDS];
+    uint32_t tag;     /* of its slot; see name.h */
     unsigned short slot;
     unsigned short key_length;
     unsigned short value_length;
@@ -275,6 +282,7 @@ void hf__request_settle(hf__request *request); /* if nobody needs its hold, free
 /* Encodes the first of those that wait, and with a renewal the renewals that follow it. Returns how
  * many; 0: out of memory. */
 unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out);
+bool hf__request_is_plain(const hf_hold *hold); /* its next renewal is one for refresh.lua */
 bool hf__request_answer(hf__request *request, const hf__reply *reply); /* false: malformed */
 void hf__request_unreachable(hf__request *request, const hf_error *why);
 

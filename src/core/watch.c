@@ -80,25 +80,41 @@ static hf_hold *take_due(hf__link *link, hf__instant by)
     return hold;
 }
 
-static void send_first(hf__link *link)
+static hf_hold *take_overdue(hf__link *link)
 {
     hf__node *node = hf__list_first(&link->overdue);
     hf_hold *hold = HF__ENTRY(node, hf_hold, watch.plan.node);
     hf__list_remove(&link->overdue, node);
     hold->watch.renewal = HF__UNDER_WAY;
     link->under_way++;
-    hf__link_enqueue(&hold->requests[HF__REQUEST_RENEW]); /* or a call's is under way already */
+    return hold;
 }
 
+/* If a renewal for a call is under way already, that serves the watchdog too. */
+static void enqueue(hf_hold *hold)
+{
+    hf__link_enqueue(&hold->requests[HF__REQUEST_RENEW]);
+}
+
+/* Plain ones first and the others behind them, because calls are made of neighbours. */
 static void send_batch(hf__link *link)
 {
     hf__instant now = link->core->now;
     const hf_hold *first = HF__ENTRY(hf__list_first(&link->overdue), hf_hold, watch.plan.node);
     hf__instant soon = hf__after(now, (hf__span){first->watch.interval.ns / AHEAD_DIVISOR});
+    hf_hold *others[HF__BATCH_MAX];
+    int other_count = 0;
     while (link->overdue.count < HF__BATCH_MAX && take_due(link, soon) != NULL)
         continue;
-    for (int i = 0; i < HF__BATCH_MAX && link->overdue.count > 0; i++)
-        send_first(link);
+    for (int i = 0; i < HF__BATCH_MAX && link->overdue.count > 0; i++) {
+        hf_hold *hold = take_overdue(link);
+        if (hf__request_is_plain(hold))
+            enqueue(hold);
+        else
+            others[other_count++] = hold;
+    }
+    for (int i = 0; i < other_count; i++)
+        enqueue(others[i]);
     link->next_batch = hf__after(now, hf__span_ms(PACE_MS));
     hf__link_pump(link);
 }

@@ -68,7 +68,7 @@ local function join()
     local latest = call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
     call('PEXPIREAT', KEYS[1], latest)
     call('PEXPIREAT', KEYS[4], latest)
-    if call('PTTL', KEYS[3]) < ARGV[3] / 2 then
+    if call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then
         call('PEXPIRE', KEYS[3], ARGV[3])
     end
     return true

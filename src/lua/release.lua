@@ -45,7 +45,7 @@ if late > 0 then
         call('PEXPIRE', KEYS[2], late)
     end
     local kept = call('GET', KEYS[3])
-    if tonumber(kept) then
+    if kept and not string.find(kept, '+', 1, true) then
         call('SET', KEYS[3], kept .. '+', 'KEEPTTL')
     end
 end

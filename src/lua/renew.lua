@@ -2,7 +2,7 @@
 -- shorter renewal must not take back what a longer one gave. Keeps their fences alive.
 --
 -- KEYS for each hold: the lock, its fence, its notes; with an owner also its holders
--- ARGV for each hold: its value, lease in ms, ms for which the fence is kept, owner or ''
+-- ARGV for each hold: its value, lease in ms, ms for which the fence is to be kept, owner or ''
 -- -> for each hold: remaining ms              renewed
 --                   {remaining ms, request}   renewed, and its holder is asked to give it up
 --                   0                         it is not ours any more
@@ -51,8 +51,8 @@ local function renew(lock, fence, notes, holders, value, lease, keep, owner)
     elseif call('GET', lock) == value then
         remaining = raise(lock, lease)
     end
-    if remaining > 0 and call('PTTL', fence) < keep / 2 then
-        call('PEXPIRE', fence, keep)
+    if remaining > 0 then
+        raise(fence, keep)
     end
     local note = call('HGET', notes, remaining > 0 and '#revoked' or '#broken')
     return note and {remaining, note} or remaining
@@ -62,7 +62,7 @@ for i = 1, #ARGV, 4 do
     local owner = ARGV[i + 3]
     local holders = owner ~= '' and KEYS[at + 3] or nil
     local fine, answer = pcall(renew, KEYS[at], KEYS[at + 1], KEYS[at + 2], holders, ARGV[i],
-                               tonumber(ARGV[i + 1]), ARGV[i + 2], owner)
+                               tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), owner)
     if not fine and type(answer) ~= 'table' then
         answer = {err = answer}
     end

@@ -5,13 +5,16 @@
 --      the request is not meant for anybody else; 0: there is none), 3 ms for which it is kept
 -- -> 1 left, 0 another hold has it now, or nobody
 local call = redis.call
-local held = call('GET', KEYS[1])
-local fence = string.match(call('GET', KEYS[2]) or '', '^%d+') or '0'
+local held, kept = call('GET', KEYS[1]), call('GET', KEYS[2]) or ''
+local fence = string.match(kept, '^%d+') or '0'
 if not held or fence ~= ARGV[2] then
     return 0
 end
 local who = fence ~= '0' and fence or '=' .. held -- without a fence, by the lock's value
 call('HSET', KEYS[3], '#revoked', who .. ':' .. ARGV[1])
+if fence ~= '0' and not string.find(kept, '!', 1, true) then
+    call('SET', KEYS[2], kept .. '!', 'KEEPTTL') -- a mark: look at the notes
+end
 if call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then
     call('PEXPIRE', KEYS[3], ARGV[3])
 end

@@ -13,6 +13,7 @@ typedef enum hf__script_id {
     HF__SCRIPT_REVOKE,
     HF__SCRIPT_BREAK,
     HF__SCRIPT_INSPECT,
+    HF__SCRIPT_REFRESH,
     HF__SCRIPT_COUNT
 } hf__script_id;
 

@@ -20,7 +20,7 @@
 
 #include "net/clock.h"
 
-enum { BLIND_POLL_MS = 2, READS_PER_TURN = 16, LOOK_US = 40 };
+enum { BLIND_POLL_MS = 2, READS_PER_TURN = 16, LOOK_US = 120 };
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {

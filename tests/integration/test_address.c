@@ -300,7 +300,7 @@ static void documented_permissions_are_enough(void **state)
 /* True if some script has call('COMMAND'. */
 static bool scripts_call(const char *command)
 {
-    static const char *const names[] = {"acquire", "release", "renew",
+    static const char *const names[] = {"acquire", "release", "refresh", "renew",
                                         "revoke",  "break",   "inspect"};
     char wanted[64];
     char path[512];

@@ -90,6 +90,8 @@ static void leave_request(const script *s, const node_key *lock, int64_t last)
     else
         snprintf(text, sizeof(text), "=%s:%.*s", lock->value.bytes, (int)why.length, why.bytes);
     write_note(s, 2, HF__SLICE("#revoked"), hf__slice_text(text));
+    if (last > 0)
+        script_mark_fence(s, 1, '!');
     script_last_at_least(s, script_find(s, 2), script_number_of(s->arguments[2]));
 }
 

@@ -83,6 +83,16 @@ int64_t script_mint(const script *s, size_t key, int64_t last, bool mark, int64_
     return minted;
 }
 
+void script_mark_fence(const script *s, size_t key, char mark)
+{
+    char text[64];
+    node_key *kept = script_find(s, key);
+    if (kept == NULL || strchr(kept->value.bytes, mark) != NULL)
+        return;
+    snprintf(text, sizeof(text), "%s%c", kept->value.bytes, mark);
+    store_write(&kept->value, hf__slice_text(text));
+}
+
 hf__slice script_tombstone(hf__slice value, char *place, size_t size)
 {
     node_expect(value.length + 1 < size, "value too long");
@@ -157,7 +167,7 @@ static bool is_ended(const script *s)
 static void keep_fence(const script *s, size_t key, int64_t keep_ms)
 {
     node_key *kept = script_find(s, key);
-    if (kept != NULL && 2 * store_ttl_ms(s->node, kept) < keep_ms)
+    if (kept != NULL && store_ttl_ms(s->node, kept) < keep_ms)
         kept->expires_ms = s->node->now_ms + keep_ms;
 }
 
@@ -266,16 +276,13 @@ static bool leave(const script *s, hf__slice value, hf__slice owner)
 
 static void bury(const script *s, hf__slice value, int64_t late)
 {
-    char place[2048], text[64];
+    char place[2048];
     drop_scores_up_to(s, 1, -s->node->now_ms + 1, -1);
     node_key *queue = store_make(s->node, s->keys[1], NODE_ZSET);
     store_add(queue, script_tombstone(value, place, sizeof(place)))->score =
         -(s->node->now_ms + late);
     script_last_at_least(s, queue, late);
-    if (script_read_fence(s, 2).plain) {
-        snprintf(text, sizeof(text), "%s+", script_find(s, 2)->value.bytes);
-        store_write(&script_find(s, 2)->value, hf__slice_text(text));
-    }
+    script_mark_fence(s, 2, '+');
 }
 
 static void run_release(script *s)
@@ -350,11 +357,9 @@ static void say_renewed(const script *s, int64_t remaining, size_t notes)
         say_bulk(s->out, store_slice(&note->text));
 }
 
-static void run_renew(script *s)
+static void begin_batch(script *s, size_t holds)
 {
-    size_t holds = s->argument_count / 4, at = 0;
     struct node *node = s->node;
-    node_expect(holds >= 1 && s->argument_count % 4 == 0, "renew takes four arguments for each");
     if (node->renewals < NODE_BATCHES) {
         node->batches[node->renewals].at_ms = node->now_ms;
         node->batches[node->renewals].holds = (int)holds;
@@ -362,6 +367,13 @@ static void run_renew(script *s)
     node->renewals++;
     node->renewed += (int)holds;
     say_array(s->out, holds);
+}
+
+static void run_renew(script *s)
+{
+    size_t holds = s->argument_count / 4, at = 0;
+    node_expect(holds >= 1 && s->argument_count % 4 == 0, "renew takes four arguments for each");
+    begin_batch(s, holds);
     for (size_t i = 0; i < holds; i++) {
         const hf__slice *arguments = s->arguments + 4 * i;
         bool owned = arguments[3].length > 0;
@@ -377,11 +389,33 @@ static void run_renew(script *s)
     node_expect(at == s->key_count, "keys left over");
 }
 
+/* ---- Refresh: for each lock, fence; value, lease ---- */
+
+static void run_refresh(script *s)
+{
+    size_t holds = s->argument_count / 2;
+    node_expect(holds >= 1 && s->key_count == 2 * holds && s->argument_count == 2 * holds,
+                "refresh takes two keys and two arguments for each");
+    begin_batch(s, holds);
+    for (size_t i = 0; i < 2 * holds; i += 2) {
+        script_expect_keys(s, i, "f");
+        node_key *lock = script_find(s, i);
+        bool plain = script_read_fence(s, i + 1).plain;
+        int64_t lease = script_number_of(s->arguments[i + 1]);
+        bool ours =
+            lock != NULL && lock->kind == NODE_STRING && script_has_value(lock, s->arguments[i]);
+        if (ours && plain)
+            lock->expires_ms = s->node->now_ms + lease;
+        say_number(s->out, ours && plain ? lease : -1);
+    }
+}
+
 void node_run_script(int id, script *s)
 {
     static void (*const scripts[HF__SCRIPT_COUNT])(script *) = {
-        [HF__SCRIPT_ACQUIRE] = run_acquire,    [HF__SCRIPT_RELEASE] = run_release,
-        [HF__SCRIPT_RENEW] = run_renew,        [HF__SCRIPT_REVOKE] = script_run_revoke,
-        [HF__SCRIPT_BREAK] = script_run_break, [HF__SCRIPT_INSPECT] = script_run_inspect};
+        [HF__SCRIPT_ACQUIRE] = run_acquire,       [HF__SCRIPT_RELEASE] = run_release,
+        [HF__SCRIPT_REFRESH] = run_refresh,       [HF__SCRIPT_RENEW] = run_renew,
+        [HF__SCRIPT_REVOKE] = script_run_revoke,  [HF__SCRIPT_BREAK] = script_run_break,
+        [HF__SCRIPT_INSPECT] = script_run_inspect};
     scripts[id](s);
 }

@@ -22,6 +22,7 @@ typedef struct fence {
 } fence;
 
 fence script_read_fence(const script *s, size_t key);
+void script_mark_fence(const script *s, size_t key, char mark);
 int64_t script_mint(const script *s, size_t key, int64_t last, bool mark, int64_t keep_ms);
 
 /* The name that it has in the queue when the hold with that value was ended. */

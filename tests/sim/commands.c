@@ -43,6 +43,7 @@ static const sim_command commands[] = {
     {"lpush", -3, W, sim_run_lpush},
     {"lrange", 4, 0, sim_run_lrange},
     {"lrem", 4, W, sim_run_lrem},
+    {"mget", -2, 0, sim_run_mget},
     {"persist", 2, W, sim_run_persist},
     {"pexpire", -3, W, sim_run_pexpire},
     {"pexpireat", -3, W, sim_run_pexpireat},

@@ -9,7 +9,7 @@
  *   $i $n $N     a small integer; one that may be none, or too big; one that surely is
  *   $f $b        a score, the bound of a range; both may be nonsense
  *   $t $T $A $P  expiries that are far away: in ms, in s, as an instant; and an instant long past
- *   $1 to $6     SHA-1 of acquire, release, renew, revoke, break, inspect
+ *   $1 to $7     SHA-1 of acquire, release, renew, revoke, break, inspect, refresh
  *   $B           a fence that is far ahead of all clocks, so that both servers count on from it
  *   $g $_        a pattern; nothing
  *   $e           a script
@@ -32,7 +32,7 @@
 /* One word a line would hide the tables. */
 /* clang-format off */
 static const char *const templates[] = {
-    "GET $s", "GET $s", "GET $k", "SET $s $v", "SET $s $n", "SET $k $v", "SET $s $v NX",
+    "GET $s", "GET $s", "GET $k", "MGET $s $k $h", "MGET $k", "MGET", "SET $s $v", "SET $s $n", "SET $k $v", "SET $s $v NX",
     "SET $s $v XX", "SET $s $v NX PX $t", "SET $s $v PX $t", "SET $s $v EX $T", "SET $s $v PXAT $A",
     "SET $s $v GET", "SET $s $v NX GET", "SET $s $v XX GET PX $t", "SET $s $v KEEPTTL",
     "SET $s $v KEEPTTL PX $t", "SET $s $v NX XX", "SET $s $v PX $N", "SET $s $v EX $N",
@@ -91,6 +91,8 @@ static const char *const lock_templates[] = {
     "EVALSHA $3 3 $L $F $W $H 0 $t $_", "EVALSHA $3 4 $L $F $W $O $H $t $t $o",
     "EVALSHA $3 4 $L $F $W $O $H $t $t $o",
     "EVALSHA $3 7 $L $F $W $L $F $W $O $H $t $t $_ $H $t $t $o",
+    "EVALSHA $7 2 $L $F $H $t", "EVALSHA $7 2 $L $F $H $t", "EVALSHA $7 2 $L $F $H $N",
+    "EVALSHA $7 4 $L $F $L $F $H $t $H $t",
     "EVALSHA $4 3 $L $F $W $v $B $t", "EVALSHA $4 3 $L $F $W $v 0 $t", "EVALSHA $4 3 $L $F $W $v 0 $N",
     "EVALSHA $5 5 $L $Q $F $W $O $H $B $t", "EVALSHA $5 5 $L $Q $F $W $O $o $B $t",
     "EVALSHA $5 5 $L $Q $F $W $O $H 0 $t", "EVALSHA $6 3 $L $F $O 16", "EVALSHA $6 3 $L $F $O 2",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands of the model server on strings: GET, SET with all its options, INCR and their like. */
+/* Commands of the model server on strings: GET, MGET, SET with all its options, INCR and their
+ * like. */
 #include "state.h"
 
 #include <string.h>
@@ -13,6 +14,19 @@ void sim_run_get(sim_call *call)
         sim_reply_bulk(call->out, sim_bytes_slice(&key->value));
     else
         sim_reply_nil(call->out);
+}
+
+/* A key of another type is as if it were not there. */
+void sim_run_mget(sim_call *call)
+{
+    sim_reply_array(call->out, (size_t)call->count - 1);
+    for (int i = 1; i < call->count; i++) {
+        sim_key *key = sim_key_find(call->keys, call->words[i]);
+        if (key != NULL && key->type == SIM_STRING)
+            sim_reply_bulk(call->out, sim_bytes_slice(&key->value));
+        else
+            sim_reply_nil(call->out);
+    }
 }
 
 void sim_run_strlen(sim_call *call)

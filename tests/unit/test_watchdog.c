@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/state.h"
 #include "stage.h"
 
 #define S       the_stage
@@ -107,14 +108,14 @@ static void many_are_renewed_in_few_calls_at_a_pace(void **state)
     SETUP();
     acquire_many(250);
     ADVANCE_MS(3000 + 20);
-    assert_int_equal(S.node.renewals, 3);
-    assert_int_equal(S.node.batches[0].holds, 100);
-    assert_int_equal(S.node.batches[1].holds, 100);
-    assert_int_equal(S.node.batches[2].holds, 50);
-    for (int i = 1; i < 3; i++)
+    assert_int_equal(S.node.renewals, 4);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(S.node.batches[i].holds, HF__BATCH_MAX);
+    assert_int_equal(S.node.batches[3].holds, 250 - 3 * HF__BATCH_MAX);
+    for (int i = 1; i < 4; i++)
         assert_in_range(S.node.batches[i].at_ms - S.node.batches[i - 1].at_ms, 4, 8);
     ADVANCE_MS(27000);
-    assert_int_equal(S.node.renewals, 3 * 10);
+    assert_int_equal(S.node.renewals, 4 * 10);
     assert_int_equal(S.node.renewed, 250 * 10);
     expect_all_safe(250);
     assert_int_equal(node_count(&S.node), 250);
@@ -150,7 +151,7 @@ static void four_calls_are_under_way_at_most(void **state)
     S.mute = true;
     ADVANCE_MS(3000 + 200);
     assert_int_equal(S.node.renewals, 4);
-    assert_int_equal(S.node.renewed, 400);
+    assert_int_equal(S.node.renewed, 4 * HF__BATCH_MAX);
     S.mute = false;
     stage_run();
     ADVANCE_MS(20);
@@ -183,7 +184,8 @@ static void owners_are_renewed_along_with_threads(void **state)
     }
     ADVANCE_MS(30000 + 100); /* the second call of each round is a little later */
     assert_int_equal(S.node.renewed, 120 * 10);
-    assert_int_equal(S.node.batches[0].holds, 100);
+    assert_int_equal(S.node.renewals, 2 * 2 * 10); /* calls for plain ones, and for owners */
+    assert_int_equal(S.node.batches[0].holds + S.node.batches[1].holds, HF__BATCH_MAX);
     expect_all_safe(120);
     FINISH();
 }
@@ -205,8 +207,8 @@ static void calls_that_waited_for_a_connection_share_calls_too(void **state)
     ADVANCE_MS(1100);
     for (int i = 1; i <= 150; i++)
         EXPECT(i, HF_OK);
-    assert_int_equal(S.node.renewals, 2);
-    assert_int_equal(S.node.batches[0].holds, 100);
+    assert_int_equal(S.node.renewals, 3);
+    assert_int_equal(S.node.batches[0].holds, HF__BATCH_MAX);
     FINISH();
 }
 
