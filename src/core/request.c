@@ -72,7 +72,6 @@ bool hf__request_is_plain(const hf_hold *hold)
 {
     hf__span quarter = {fence_keep(hold).ns / 4};
     return hold->owner_length == 0 && hold->extends.count == 0 && !hold->look_closer &&
-           hold->longest_lease.ns == hold->lease.ns &&
            hf__before(hold->core->now, hf__after(hold->fence_kept, quarter));
 }
 

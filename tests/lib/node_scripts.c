@@ -405,8 +405,8 @@ static void run_refresh(script *s)
         bool ours =
             lock != NULL && lock->kind == NODE_STRING && script_has_value(lock, s->arguments[i]);
         if (ours && plain)
-            lock->expires_ms = s->node->now_ms + lease;
-        say_number(s->out, ours && plain ? lease : -1);
+            script_last_at_least(s, lock, lease);
+        say_number(s->out, ours && plain ? store_ttl_ms(s->node, lock) : -1);
     }
 }
 

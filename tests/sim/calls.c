@@ -74,11 +74,13 @@ static void check_extend(world *w, const sim_actor *a)
         world_fail(w, "%s lasts %lld ms, longer than any lease", name, left_ms);
 }
 
+/* A client that learns late of its release may find that a copy of its acquire, later still than
+ * the tombstone, has taken the lock for nobody: docs/safety.md admits that. */
 static void check_release(world *w, int index, int number)
 {
     const sim_actor *a = &w->clients[index].actors[number];
     server_set_clock(w);
-    if (!w->plan.beyond && a->was_last && check_server_has(w, &a->subject))
+    if (!w->plan.beyond && !w->plan.very_late && a->was_last && check_server_has(w, &a->subject))
         world_fail(w, "client %d.%d: released %s, but the server still has it", index, number,
                    lock_names[a->subject.wish.lock]);
 }

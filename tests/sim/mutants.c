@@ -104,6 +104,8 @@ const sim_mutant mutants[] = {
                EDIT("refresh", "if found[i] == ARGV[i] and", "if found[i] and")}},
     {"renew-shortens", "a shorter renewal takes back a longer one", 500,
      .edits = {EDIT("renew", "if remaining < lease then", "if true then")}},
+    {"refresh-shortens", "a late refresh takes back a longer renewal", 4000,
+     .edits = {EDIT("refresh", "if remaining < lease then", "if true then")}},
     {"renew-past-max", "renewals add up past the longest lease", 500,
      .edits = {EDIT("renew", "if remaining < lease then",
                     "lease = remaining + lease if true then")}},
