@@ -32,7 +32,7 @@ typedef enum hf__request_kind {
 typedef enum hf__request_place { HF__IDLE, HF__WAITING, HF__IN_FLIGHT } hf__request_place;
 
 enum {
-    HF__BATCH_MAX = 70 /* renewals in one script call: it must not keep the server for long */
+    HF__BATCH_MAX = 64 /* renewals in one script call: it must not keep the server for long */
 };
 
 typedef struct hf__request { /* part of a hold or of a query, which its kind tells */
