@@ -84,20 +84,21 @@ static bool is_refresh(const hf__request *request)
  * an owner: q queue, f fence, w notes, h holders. */
 static const char *const side_letters[HF__REQUEST_KINDS] = {"qfh", "qfwh", "fwh"};
 
-static size_t side_key_count(const hf__request *request)
+static size_t side_key_count(const hf__request *request, bool refresh)
 {
     static const size_t counts[HF__REQUEST_KINDS] = {2, 3, 2};
     bool owned = hf__request_hold(request)->owner_length > 0;
-    return counts[request->kind] + owned - is_refresh(request);
+    return refresh ? 1 : counts[request->kind] + owned;
 }
 
-static void put_keys(const hf__request *request, hf__buffer *out)
+static void put_keys(const hf__request *request, bool refresh, hf__buffer *out)
 {
     const hf_hold *hold = hf__request_hold(request);
     char side[HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
     const char *letters = side_letters[request->kind];
+    size_t count = side_key_count(request, refresh);
     hf__resp_word(out, hf__hold_key(hold));
-    for (size_t i = 0; i < side_key_count(request); i++) {
+    for (size_t i = 0; i < count; i++) {
         size_t length =
             hf__side_key_tagged(side, letters[i], hold->text, hold->key_length, hold->tag);
         hf__resp_word(out, (hf__slice){side, length});
@@ -110,8 +111,9 @@ static void put_ms(hf__buffer *out, hf__span span)
     hf__resp_word(out, (hf__slice){number, hf__digits(number, (uint64_t)hf__span_to_ms(span))});
 }
 
-static void put_acquire(hf_hold *hold, hf__buffer *out)
+static void put_acquire(hf_hold *hold, bool refresh, hf__buffer *out)
 {
+    (void)refresh;
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, hold->lease);
     put_ms(out, fence_keep(hold));
@@ -119,8 +121,9 @@ static void put_acquire(hf_hold *hold, hf__buffer *out)
         hf__resp_word(out, hf__hold_owner(hold));
 }
 
-static void put_release(hf_hold *hold, hf__buffer *out)
+static void put_release(hf_hold *hold, bool refresh, hf__buffer *out)
 {
+    (void)refresh;
     bool may_be_late = hold->copy_lost && !HF__MUTANT(NO_TOMBSTONE);
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, may_be_late ? hold->lease : hf__span_ms(0));
@@ -129,10 +132,11 @@ static void put_release(hf_hold *hold, hf__buffer *out)
 }
 
 /* For the first call that waits; what the watchdog wants is asked for along with it. */
-static void put_renew(hf_hold *hold, hf__buffer *out)
+static void put_renew(hf_hold *hold, bool refresh, hf__buffer *out)
 {
     const hf__node *first = hf__list_first(&hold->extends);
     hold->asked = hold->lease;
+    hold->asked_to_keep = !refresh;
     if (first != NULL) {
         hf__span wanted = HF__ENTRY(first, hf__call, node)->lease;
         if (wanted.ns > hold->lease.ns || hold->watch.interval.ns == 0)
@@ -140,19 +144,18 @@ static void put_renew(hf_hold *hold, hf__buffer *out)
     }
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, hold->asked);
-    if (hf__request_is_plain(hold))
+    if (refresh)
         return;
     put_ms(out, fence_keep(hold));
     hf__resp_word(out, hf__hold_owner(hold));
-    hold->asked_to_keep = true;
 }
 
-static size_t argument_count(const hf__request *request)
+static size_t argument_count(const hf__request *request, bool refresh)
 {
     static const size_t counts[HF__REQUEST_KINDS] = {3, 2};
     bool owned = hf__request_hold(request)->owner_length > 0;
     if (request->kind == HF__REQUEST_RENEW)
-        return is_refresh(request) ? 2 : 4;
+        return refresh ? 2 : 4;
     return counts[request->kind] + owned;
 }
 
@@ -162,31 +165,34 @@ static size_t bytes_of(const hf_hold *hold)
            hold->owner_length + ARGUMENTS_MAX * NUMBER_MAX;
 }
 
-/* The next one of the same call; NULL: it was the last. */
-static const hf__request *next_of(const hf__list *waiting, const hf__request *request)
-{
-    const hf__node *next = hf__list_next(waiting, &request->node);
-    if (request->kind != HF__REQUEST_RENEW || next == NULL)
-        return NULL;
-    const hf__request *other = HF__ENTRY(next, hf__request, node);
-    bool alike = other->kind == HF__REQUEST_RENEW && is_refresh(other) == is_refresh(request);
-    return alike ? other : NULL;
-}
-
 typedef struct extent { /* of one call */
     unsigned requests;
     size_t keys, arguments, bytes;
+    bool refresh;
     bool whole;
 } extent;
 
+static const hf__request *behind(const hf__list *waiting, const hf__request *request)
+{
+    const hf__node *next = hf__list_next(waiting, &request->node);
+    return next != NULL ? HF__ENTRY(next, hf__request, node) : NULL;
+}
+
+/* Only renewals share a call, and only those for the same script. */
+static bool joins(const hf__request *request, const extent *e)
+{
+    return request->kind == HF__REQUEST_RENEW && e->requests < HF__BATCH_MAX &&
+           is_refresh(request) == e->refresh;
+}
+
 static extent measure(const hf__list *waiting, const hf__request *first)
 {
-    extent e = {.bytes = FIXED_BYTES};
-    for (const hf__request *r = first; r != NULL && e.requests < HF__BATCH_MAX;
-         r = next_of(waiting, r)) {
+    extent e = {.bytes = FIXED_BYTES, .refresh = is_refresh(first)};
+    for (const hf__request *r = first; r == first || (r != NULL && joins(r, &e));
+         r = first->kind == HF__REQUEST_RENEW ? behind(waiting, r) : NULL) {
         e.requests++;
-        e.keys += 1 + side_key_count(r);
-        e.arguments += argument_count(r);
+        e.keys += 1 + side_key_count(r, e.refresh);
+        e.arguments += argument_count(r, e.refresh);
         e.bytes += bytes_of(hf__request_hold(r));
         e.whole = e.whole || r->whole;
     }
@@ -196,10 +202,10 @@ static extent measure(const hf__list *waiting, const hf__request *first)
 static bool encode_calls(const hf__list *waiting, const hf__request *first, const extent *e,
                          hf__buffer *out)
 {
-    static void (*const put_arguments[])(hf_hold *, hf__buffer *) = {put_acquire, put_release,
-                                                                     put_renew};
+    static void (*const put_arguments[])(hf_hold *, bool, hf__buffer *) = {put_acquire, put_release,
+                                                                           put_renew};
     const hf__script *script =
-        &hf__scripts[is_refresh(first) ? HF__SCRIPT_REFRESH : kinds[first->kind].script];
+        &hf__scripts[e->refresh ? HF__SCRIPT_REFRESH : kinds[first->kind].script];
     hf__slice body = {script->body, script->length};
     hf__slice sha1 = {script->sha1, sizeof(script->sha1) - 1};
     char number[NUMBER_MAX];
@@ -211,11 +217,11 @@ static bool encode_calls(const hf__list *waiting, const hf__request *first, cons
     hf__resp_word(out, e->whole ? body : sha1);
     hf__resp_word(out, (hf__slice){number, hf__digits(number, e->keys)});
     const hf__request *r = first;
-    for (unsigned i = 0; i < e->requests; i++, r = next_of(waiting, r))
-        put_keys(r, out);
+    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
+        put_keys(r, e->refresh, out);
     r = first;
-    for (unsigned i = 0; i < e->requests; i++, r = next_of(waiting, r))
-        put_arguments[r->kind](hf__request_hold(r), out);
+    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
+        put_arguments[r->kind](hf__request_hold(r), e->refresh, out);
     return true;
 }
 

@@ -327,6 +327,23 @@ static void a_marked_fence_is_repeated_without_its_mark(void **state)
     FINISH();
 }
 
+/* A plain renewal does not keep it, whatever one before it was to do and could not. */
+static void a_refused_renewal_keeps_nothing(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x", .lease_ms = 9000, .renew_interval_ms = 3000);
+    int64_t first_ms = node_side(&the_stage.node, 'f', "x")->expires_ms;
+    ADVANCE_MS(890 * 1000);
+    assert_int_equal(node_side(&the_stage.node, 'f', "x")->expires_ms, first_ms);
+    node_say(&the_stage.node, "-BUSY Redis is busy running a script.\r\n");
+    EXTEND(1, 9000);
+    EXPECT(1, HF_EUNAVAILABLE);
+    ADVANCE_MS(20 * 1000); /* a quarter of an hour is over */
+    assert_true(node_side(&the_stage.node, 'f', "x")->expires_ms >= first_ms + 900 * 1000);
+    FINISH();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +364,7 @@ int main(void)
         cmocka_unit_test(the_largest_number_is_a_fence),
         cmocka_unit_test(a_marked_fence_grows_too),
         cmocka_unit_test(a_marked_fence_is_repeated_without_its_mark),
+        cmocka_unit_test(a_refused_renewal_keeps_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
