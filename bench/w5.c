@@ -138,56 +138,49 @@ static bool measure(const struct bench *bench, const struct server *server, stru
     return measured;
 }
 
-static bool measure_once(const struct bench *bench, const struct workload *workload,
-                         struct result *result)
+/* Measures, unless another row has, and shows one of the numbers. */
+static bool show(const struct bench *bench, const struct workload *workload, const double *number,
+                 struct result *result)
 {
     struct server server;
-    if (last.measured)
-        return true;
-    if (!bench_move_to(bench, workload->placement, result) ||
-        !server_start(&server, bench_cpus(bench, workload->placement), result))
-        return false;
-    bool measured = measure(bench, &server, result);
-    server_stop(&server);
+    bool measured = last.measured;
+    if (!measured) {
+        if (!bench_move_to(bench, workload->placement, result) ||
+            !server_start(&server, bench_cpus(bench, workload->placement), result))
+            return false;
+        measured = measure(bench, &server, result);
+        server_stop(&server);
+    }
+    result->value = *number;
     return measured;
 }
 
 bool run_w5_commands(const struct bench *bench, const struct workload *workload,
                      struct result *result)
 {
-    bool measured = measure_once(bench, workload, result);
-    result->value = last.commands;
-    return measured;
+    return show(bench, workload, &last.commands, result);
 }
 
 bool run_w5_slowest(const struct bench *bench, const struct workload *workload,
                     struct result *result)
 {
-    bool measured = measure_once(bench, workload, result);
-    result->value = last.slowest_us;
-    return measured;
+    return show(bench, workload, &last.slowest_us, result);
 }
 
 bool run_w5_processor(const struct bench *bench, const struct workload *workload,
                       struct result *result)
 {
-    bool measured = measure_once(bench, workload, result);
-    result->value = last.processor_percent;
-    return measured;
+    return show(bench, workload, &last.processor_percent, result);
 }
 
 bool run_w5_memory(const struct bench *bench, const struct workload *workload,
                    struct result *result)
 {
-    bool measured = measure_once(bench, workload, result);
-    result->value = last.memory_mib;
-    return measured;
+    return show(bench, workload, &last.memory_mib, result);
 }
 
 bool run_w5_threads(const struct bench *bench, const struct workload *workload,
                     struct result *result)
 {
-    bool measured = measure_once(bench, workload, result);
-    result->value = last.threads;
-    return measured;
+    return show(bench, workload, &last.threads, result);
 }

@@ -185,9 +185,7 @@ static hf_status not_held(hf_error *error)
     return hf__fail(error, HF_ENOTHELD, "%s", hf_status_text(HF_ENOTHELD));
 }
 
-/* For the hold that is there now, and no other: so a copy of the order that comes late does
- * nothing.
- */
+/* For the hold that is there now and no other, so that a late copy of the order does nothing. */
 static hf_status order_seen(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice words,
                             hf__answer *answer, hf_error *error)
 {

@@ -141,7 +141,6 @@ typedef struct hf__tell {
     hf_hold *hold;               /* a handle */
     hf_event_function *function; /* may be NULL */
     void *arg;
-    int descriptor; /* to be made readable; -1: none */
     hf_event event; /* its text is valid until hf__core_told() */
 } hf__tell;
 

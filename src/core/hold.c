@@ -168,9 +168,9 @@ bool hf__hold_expired(hf_hold *hold)
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
     hf__span remaining = hf__span_ms(remaining_ms);
-    if (remaining.ns > hold->longest_lease.ns)
-        remaining =
-            hold->longest_lease; /* a clock was set back there, and may be set right again */
+    if (remaining.ns >
+        hold->longest_lease.ns) /* a clock was set back there, and may be put right */
+        remaining = hold->longest_lease;
     hf__span drift = {remaining.ns / DRIFT_DIVISOR + hf__span_ms(2).ns};
     if (HF__MUTANT(NO_DRIFT))
         drift = hf__span_ms(0);

@@ -181,8 +181,7 @@ hf_hold *hf__release_find(const hf_hold *wanting, hf__slice value)
     hf__list *list = &wanting->core->releasing;
     for (hf__node *node = hf__list_first(list); node != NULL; node = hf__list_next(list, node)) {
         hf_hold *hold = HF__ENTRY(node, hf_hold, releasing);
-        hf__slice own = hold->owner_length > 0 ? hf__hold_owner(hold) : hf__hold_value(hold);
-        if (same(own, value) && same(hf__hold_key(hold), hf__hold_key(wanting)))
+        if (same(hf__hold_in_key(hold), value) && same(hf__hold_key(hold), hf__hold_key(wanting)))
             return request_of(hold)->refused ? NULL : hold;
     }
     return NULL;

@@ -92,7 +92,7 @@ static void gone(hf_hold *hold, const hf__reply *note)
  * note is meant for this hold; else NULL. */
 static const char *words_for(const hf_hold *hold, const hf__reply *note)
 {
-    hf__slice value = hold->owner_length > 0 ? hf__hold_owner(hold) : hf__hold_value(hold);
+    hf__slice value = hf__hold_in_key(hold);
     const char *colon = memchr(note->text, ':', note->length);
     uint64_t fence;
     if (fence_of(note, &fence))

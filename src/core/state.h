@@ -232,6 +232,12 @@ static inline hf__slice hf__hold_owner(const hf_hold *hold)
     return (hf__slice){hold->text + hold->key_length + hold->value_length, hold->owner_length};
 }
 
+/* What its lock's key holds at the server. */
+static inline hf__slice hf__hold_in_key(const hf_hold *hold)
+{
+    return hold->owner_length > 0 ? hf__hold_owner(hold) : hf__hold_value(hold);
+}
+
 /* The hold that a handle belongs to: itself, unless it is a re-entrant one. */
 static inline hf_hold *hf__hold_of(const hf_hold *handle)
 {

@@ -57,7 +57,6 @@ static bool news(hf_hold *handle, hf__tell *tell)
     *tell = (hf__tell){.hold = handle,
                        .function = listener->function,
                        .arg = listener->arg,
-                       .descriptor = listener->descriptor,
                        .event = {.hold = handle, .state = state}};
     if (changed(handle)) {
         listener->told_state = (unsigned char)state;

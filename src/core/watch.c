@@ -3,9 +3,9 @@
  *
  * Renewals are planned per link and leave in batches: when the first one is due, those that would
  * be due soon go along, up to HF__BATCH_MAX in one script call. So holds that were acquired one
- * after the other fall into step, and ten thousand of them cost about thirty calls a second. Calls
- * are paced, and only a few are under way at a time, so that neither the server nor those who share
- * it feel a burst; and links do not wait for each other.
+ * after the other fall into step, and ten thousand of them cost less than fifty calls a second.
+ * Calls are paced, and only a few are under way at a time, so that neither the server nor those who
+ * share it feel a burst; and links do not wait for each other.
  *
  * A hold is in jeopardy when a renewal is late (it was due `timeout` ago and has not been
  * answered), when the deadline is nearer than the application wished, and when renewals have
@@ -67,17 +67,17 @@ static void unplan(hf_hold *hold)
     hold->watch.renewal = HF__RENEWAL_NONE;
 }
 
-/* Moves one that is due by then to those that are overdue; NULL: there is none. */
-static hf_hold *take_due(hf__link *link, hf__instant by)
+/* Moves one that is due by then to those that are overdue; false: there is none. */
+static bool take_due(hf__link *link, hf__instant by)
 {
     hf__spoke *spoke = hf__wheel_take(&link->renewals, by);
     if (spoke == NULL)
-        return NULL;
+        return false;
     hf_hold *hold = HF__ENTRY(spoke, hf_hold, watch.plan);
     hold->watch.renewal = HF__OVERDUE;
     hf__list_append(&link->overdue, &spoke->node);
     hf__watch_look(hold);
-    return hold;
+    return true;
 }
 
 static hf_hold *take_overdue(hf__link *link)
@@ -104,7 +104,7 @@ static void send_batch(hf__link *link)
     hf__instant soon = hf__after(now, (hf__span){first->watch.interval.ns / AHEAD_DIVISOR});
     hf_hold *others[HF__BATCH_MAX];
     int other_count = 0;
-    while (link->overdue.count < HF__BATCH_MAX && take_due(link, soon) != NULL)
+    while (link->overdue.count < HF__BATCH_MAX && take_due(link, soon))
         continue;
     for (int i = 0; i < HF__BATCH_MAX && link->overdue.count > 0; i++) {
         hf_hold *hold = take_overdue(link);
@@ -122,7 +122,7 @@ static void send_batch(hf__link *link)
 void hf__watch_renewals(hf__link *link)
 {
     hf__instant now = link->core->now;
-    while (take_due(link, now) != NULL)
+    while (take_due(link, now))
         continue;
     if (link->overdue.count > 0 && has_room(link) && !hf__before(now, link->next_batch))
         send_batch(link);

@@ -6,31 +6,9 @@
 #include <string.h>
 
 #include "core/state.h"
-#include "stage.h"
+#include "herd.h"
 
-#define S       the_stage
-#define RENEWED .lease_ms = 9000, .renew_interval_ms = 3000
-
-enum { FULL_MS = 9000 - 90 - 2 /* of a lease of nine seconds */ };
-
-/* Holds 1 to `count`, all at once. */
-static void acquire_many(int count)
-{
-    char name[32];
-    for (int i = 1; i <= count; i++) {
-        snprintf(name, sizeof(name), "lock-%d", i);
-        ACQUIRE(i, name, RENEWED);
-        EXPECT(i, HF_OK);
-    }
-}
-
-static void expect_all_safe(int count)
-{
-    for (int i = 1; i <= count; i++) {
-        EXPECT_STATE(i, HF_SAFE);
-        EXPECT_QUIET(i);
-    }
-}
+#define S the_stage
 
 /* ---- When ---- */
 
