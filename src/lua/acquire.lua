@@ -1,77 +1,155 @@
--- acquire: takes the lock if it is free, or joins those who hold it for the same owner. Safe to
--- repeat: a copy of a request that was granted before is granted again, with the same fence, and a
--- copy that arrives after its hold has ended takes nothing.
+-- acquire: takes the lock if it is free and nobody waits, or joins those who hold it for the same
+-- owner, or queues for it. Also the check of one who waits. Safe to repeat: a copy of a request that
+-- was granted before is granted again, with the same fence; one that is queued keeps its place; and
+-- a copy that arrives after its hold has ended takes nothing.
 --
--- KEYS 1 the lock, 2 its queue (here only for tombstones), 3 its fence; with an owner 4 its holders
--- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 owner, if any
+-- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
+-- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 how many fences,
+--      5 number of this copy, or 0: do not queue, 6 owner, if any
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
+--    {fence, remaining ms, 1}    and others wait
 --    {0, remaining ms, value}    busy: held with that value; -1 ms when it never expires
+--    {0, remaining ms, value, place, foreign}   the same, and queued at that place; foreign = 1: the
+--                                holder does not use this library, and will not hand on
 --    {-1}                        this hold was ended before (tombstone)
 --
 -- The fence is the last one + 1 or the time in microseconds, whichever is more: it grows even if
--- the last one was lost, and even if the clock was set back, unless both happen. A '+' behind it
--- says that the queue must be looked at. The common case, a free lock and nothing of the kind, is
--- three commands; everything else is found out behind them and put right.
+-- the last one was lost, and even if the clock was set back, unless both happen. A mark behind it
+-- says that there is more to do. The common case, a free lock and nothing of the kind, is three
+-- commands; everything else is found out behind them and put right. What costs time besides the
+-- commands is every function that is made and every number that becomes text: so what is common
+-- stands first.
 local call = redis.call
-local value, owner = ARGV[1], ARGV[4]
+local value, owner = ARGV[1], ARGV[6]
 local time = call('TIME')
-local fence = time[1] * 1000000 + time[2]
+local clock = time[1] * 1000000 + time[2]
 local taken = call('SET', KEYS[1], owner or value, 'NX', 'PX', ARGV[2])
 local kept
 if taken then
-    kept = redis.pcall('SET', KEYS[3], fence, 'PXAT', math.floor(fence / 1000) + ARGV[3], 'GET')
+    kept = redis.pcall('SET', KEYS[3], time[1] .. string.sub('00000' .. time[2], -6),
+                       'PX', ARGV[3], 'GET')
     local last = tonumber(kept)
-    if last and last < fence and not owner then
-        return {fence, tonumber(ARGV[2])}
+    if last and last < clock and ARGV[4] == '1' and not owner then
+        return {clock, tonumber(ARGV[2])}
     end
 end
 
-local lease = tonumber(ARGV[2])
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local lease, keep = tonumber(ARGV[2]), tonumber(ARGV[3])
+local range, n = tonumber(ARGV[4]), tonumber(ARGV[5])
+local now = math.floor(clock / 1000)
+-- include mint
 
-local function number_in(text)
-    return tonumber(string.match(text or '', '^%d+') or 0)
-end
-
-local function mint(last)
-    local mark = call('ZCARD', KEYS[2]) > 0 and '+' or ''
-    fence = math.max(fence, last + 1)
-    call('SET', KEYS[3], string.format('%.0f%s', fence, mark),
-         'PXAT', math.floor(fence / 1000) + ARGV[3])
-    return fence
-end
-
-local function take()
-    local last = tonumber(kept)
-    if not last or last >= fence then
-        mint(number_in(kept))
-        if call('ZSCORE', KEYS[2], '!' .. value) then
-            call('DEL', KEYS[1])
-            return {-1}
+-- The first who waits: whoever takes the lock must look, and the holder may want to know.
+local function begin_queue(held, fence)
+    if fence and not string.find(fence, '+', 1, true) then
+        call('SET', KEYS[3], string.gsub(fence, '^%d+', '%0+'), 'KEEPTTL')
+    end
+    local client, number = string.match(held, '^(%x+):(%d+)@')
+    if client and fence and string.find(fence, '*', 1, true) then
+        redis.pcall('PUBLISH', 'hf:c:' .. client, 'i ' .. number)
+    end
+    -- Records whose place was lost, with a queue that was evicted, would stay for ever.
+    for _, field in ipairs(call('HLEN', KEYS[4]) > 0 and call('HKEYS', KEYS[4]) or {}) do
+        if string.sub(field, 1, 1) ~= '#' then
+            call('HDEL', KEYS[4], field)
         end
     end
-    if owner then
-        call('DEL', KEYS[4])
-        call('ZADD', KEYS[4], now + lease, value)
-        call('PEXPIRE', KEYS[4], lease)
-    end
-    return {fence, lease}
 end
 
--- Joins those who hold it for the owner. False: it is held by somebody else who has that name.
-local function join()
-    if call('ZCOUNT', KEYS[4], string.format('(%.0f', now), '+inf') == 0 then
-        return false
+-- Joins the queue at its end, or keeps the place; returns the score. A late copy does not take back
+-- a later one's number: that is what a grant is believed by.
+local function enqueue(held)
+    local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or -1)
+    local score, since, highest = math.max(last, 0) + 1, now, n
+    if call('ZADD', KEYS[2], 'NX', score, value) == 0 then
+        local before, began = string.match(call('HGET', KEYS[4], value) or '',
+                                           '^(%d+) %d+ %d+ %d+ (%d+) ')
+        since, highest = began or since, math.max(n, before or 0)
+        score = call('ZSCORE', KEYS[2], value)
+    else
+        local fence = call('GET', KEYS[3])
+        if last < 0 then
+            begin_queue(held, fence)
+        end
+        announce(fence, 'waiting', value, tonumber(string.match(fence or '', '^%d+') or 0), lease)
     end
-    call('ZREMRANGEBYSCORE', KEYS[4], '-inf', now)
-    call('ZADD', KEYS[4], now + lease, value)
-    local latest = call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]
-    call('PEXPIREAT', KEYS[1], latest)
-    call('PEXPIREAT', KEYS[4], latest)
-    if call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then
-        call('PEXPIRE', KEYS[3], ARGV[3])
+    call('HSET', KEYS[4], value, string.format('%.0f %.0f %s %s %.0f %s', highest, now + lease,
+                                               ARGV[2], ARGV[4], since, owner or ''))
+    for i = 2, 4, 2 do
+        if call('PTTL', KEYS[i]) < lease then
+            call('PEXPIRE', KEYS[i], 2 * lease) -- more than needed, so that it is done seldom
+        end
     end
-    return true
+    return score
+end
+
+-- Busy: held with that value; queues if it may wait.
+local function refuse(held, remaining)
+    if n == 0 then
+        return {0, remaining, held}
+    elseif call('ZSCORE', KEYS[2], '!' .. value) then
+        return {-1}
+    end
+    local score = enqueue(held)
+    local foreign = not string.match(held, '^%x+:%d+@') and call('EXISTS', KEYS[5]) == 0
+    return {0, remaining, held, call('ZCOUNT', KEYS[2], '0', score), foreign and 1 or 0}
+end
+
+if not taken then
+    local held = call('GET', KEYS[1])
+    local remaining = call('PTTL', KEYS[1])
+    if held ~= (owner or value) then
+        return refuse(held, remaining)
+    end
+end
+
+local function granted(fence, remaining, waiting)
+    return waiting > 0 and {fence, remaining, 1} or {fence, remaining}
+end
+
+-- The lock was free, and is ours for the moment: see whether it may stay so. Nil: it has gone to
+-- somebody of the same owner, whom we join.
+local function take()
+    local waiting = call('ZCOUNT', KEYS[2], '0', '+inf')
+    local buried = call('ZSCORE', KEYS[2], '!' .. value)
+    local score
+    if buried then
+        call('DEL', KEYS[1])
+        mint(kept, 1, lease, waiting)
+        kept = call('GET', KEYS[3])
+    elseif waiting > 0 and n > 0 then
+        score = enqueue(value)
+    end
+    if waiting > 0 then
+        local stays = not buried and value or nil
+        -- include hand_on
+        if heir and heir ~= value and not buried then
+            if owner and heir_owner == owner then
+                return nil
+            end
+            local answer = {0, heir_lease, heir_owner or heir}
+            if score then
+                answer[4], answer[5] = call('ZCOUNT', KEYS[2], '0', score), 0
+            end
+            return answer
+        end
+    end
+    if buried then
+        return {-1}
+    end
+    if score then
+        call('ZREM', KEYS[2], value)
+        call('HDEL', KEYS[4], value)
+        waiting = call('ZCOUNT', KEYS[2], '0', '+inf')
+    end
+    if owner then
+        call('DEL', KEYS[5])
+        call('ZADD', KEYS[5], now + lease, value)
+        call('PEXPIRE', KEYS[5], lease)
+    end
+    local fence = mint(kept, range, lease, waiting)
+    announce(kept, 'granted', value, fence + range - 1, lease)
+    return granted(fence, lease, waiting)
 end
 
 if taken then
@@ -80,19 +158,38 @@ if taken then
     if type(kept) ~= 'table' then
         fine, answer = pcall(take)
     end
-    if not fine or answer.err then
+    if (not fine or answer and answer.err) and call('GET', KEYS[1]) == (owner or value) then
         call('DEL', KEYS[1])
+        if type(kept) == 'string' then
+            redis.pcall('SET', KEYS[3], kept, 'KEEPTTL')
+        end
     end
-    return (fine or type(answer) == 'table') and answer or {err = answer}
+    if answer then
+        return (fine or type(answer) == 'table') and answer or {err = answer}
+    end
 end
 
-local held = call('GET', KEYS[1])
-local remaining = call('PTTL', KEYS[1])
-if held ~= (owner or value) then
-    return {0, remaining, held}
+-- Joins those who hold it for the owner. False: it is held by somebody else who has that name.
+local function join()
+    if call('ZCOUNT', KEYS[5], string.format('(%.0f', now), '+inf') == 0 then
+        return false
+    end
+    call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now)
+    call('ZADD', KEYS[5], now + lease, value)
+    local latest = call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
+    call('PEXPIREAT', KEYS[1], latest)
+    call('PEXPIREAT', KEYS[5], latest)
+    if call('PTTL', KEYS[3]) < keep then
+        call('PEXPIRE', KEYS[3], keep)
+    end
+    call('ZREM', KEYS[2], value)
+    call('HDEL', KEYS[4], value)
+    return true
 end
+
+local remaining = call('PTTL', KEYS[1])
 if owner then
-    local own = tonumber(call('ZSCORE', KEYS[4], value) or 0)
+    local own = tonumber(call('ZSCORE', KEYS[5], value) or 0)
     if own > now then
         remaining = own - now
     elseif call('ZSCORE', KEYS[2], '!' .. value) then
@@ -100,11 +197,12 @@ if owner then
     elseif join() then
         remaining = lease
     else
-        return {0, remaining, held}
+        return refuse(owner, remaining)
     end
 elseif remaining < 0 then -- somebody took the expiry away: a crash would lock it for ever
     call('PEXPIRE', KEYS[1], lease)
     remaining = lease
 end
-local last = number_in(call('GET', KEYS[3]))
-return {last > 0 and last or mint(last), remaining}
+local last = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
+local waiting = call('ZCOUNT', KEYS[2], '0', '+inf')
+return granted(last > 0 and last - range + 1 or mint(nil, range, lease, waiting), remaining, waiting)

@@ -1,12 +1,13 @@
--- break: takes the lock away from a hold, by force, and raises the fence above it. Tombstones keep
--- late copies of its holders' requests from taking it again.
+-- break: takes the lock away from a hold, by force, raises the fence above it, tells its holders and
+-- hands the lock on. Tombstones keep late copies of the holders' requests from taking it again.
 --
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 the value that the lock has, 2 the fence that it has (both as inspect said, so that a copy
 --      of the request breaks nothing else), 3 ms for which the fence and the note are kept
 -- -> the new fence (also to a copy that comes again), or 0: another hold has it now, or nobody
 local call = redis.call
-local last = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
+local kept = call('GET', KEYS[3])
+local last = tonumber(string.match(kept or '', '^%d+') or 0)
 local victim = ARGV[2] .. ':' .. ARGV[1]
 if call('GET', KEYS[1]) ~= ARGV[1] or last ~= tonumber(ARGV[2]) then
     local raised, whose = string.match(call('HGET', KEYS[4], '#raised') or '', '^(%d+):(.*)$')
@@ -14,22 +15,38 @@ if call('GET', KEYS[1]) ~= ARGV[1] or last ~= tonumber(ARGV[2]) then
 end
 local keep = math.max(tonumber(ARGV[3]), call('PTTL', KEYS[1]))
 local time = call('TIME')
-local fence = math.max(last + 1, time[1] * 1000000 + time[2])
+local clock = time[1] * 1000000 + time[2]
+local now = math.floor(clock / 1000)
 local late = math.max(call('PTTL', KEYS[1]), 1000)
-local buried = -(time[1] * 1000 + math.floor(time[2] / 1000) + late)
+local stays
+-- include mint
+
+local function hand_on()
+    -- include hand_on
+end
+
 local holders = call('ZRANGE', KEYS[5], 0, 999)
 holders[#holders + 1] = ARGV[1]
 call('DEL', KEYS[1], KEYS[5])
 for i = 1, #holders do
-    call('ZADD', KEYS[2], buried, '!' .. holders[i])
+    call('ZADD', KEYS[2], -(now + late), '!' .. holders[i])
 end
 if call('PTTL', KEYS[2]) < late then
     call('PEXPIRE', KEYS[2], late)
 end
-call('SET', KEYS[3], string.format('%.0f+', fence), 'PXAT', math.floor(fence / 1000) + keep)
-call('HSET', KEYS[4], '#broken', string.format('%.0f', last > 0 and last or fence - 1),
-     '#raised', string.format('%.0f:%s', fence, victim))
+local fence = mint(kept, 1, 0, call('ZCOUNT', KEYS[2], '0', '+inf'))
+local broken = string.format('%.0f', last > 0 and last or fence - 1)
+call('HSET', KEYS[4], '#broken', broken, '#raised', string.format('%.0f:%s', fence, victim))
 if call('PTTL', KEYS[4]) < keep then
     call('PEXPIRE', KEYS[4], keep)
 end
+for i = 1, #holders do
+    local client, number = string.match(holders[i], '^(%x+):(%d+)@')
+    if client then
+        redis.pcall('PUBLISH', 'hf:c:' .. client, 'x ' .. number .. ' ' .. broken)
+    end
+end
+announce(kept, 'broken', ARGV[1], fence, 0)
+kept = call('GET', KEYS[3])
+pcall(hand_on) -- if it cannot be, those who wait find out with their next check
 return fence

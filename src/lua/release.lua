@@ -1,23 +1,38 @@
--- release: ends a hold, also one that was perhaps never granted. Frees the lock only if it is held
--- with this hold's value, or, with an owner, if this was the owner's last live hold.
+-- release: ends a hold, also one that waits, or was perhaps never granted. Frees the lock only if it
+-- is held with this hold's value, or, with an owner, if this was the owner's last live hold; and
+-- hands it on to the next who waits.
 --
--- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes; with an owner 5 its holders
+-- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 value of this hold, 2 ms for which a copy of its acquire that is still on the way must be
---      turned away (0: there is none), 3 owner, if any
+--      turned away (0: there is none), 3 ms for which the next fence is kept, 4 owner, if any
 -- -> 1 released, 0 it was not ours, -fence it was not ours, and the hold with that fence was broken
 --
 -- A tombstone '!value' in the queue, with the score -(expiry in server ms), turns late copies away.
 -- A server at its memory limit refuses writes that may grow, except after one that may not (DEL,
 -- ZREM, ZREMRANGEBYSCORE): so these come first, and a release succeeds there too.
 local call = redis.call
-local value, late, owner = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local released = 0
-local now
-if owner or late > 0 then
-    local time = call('TIME')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
+local value = ARGV[1]
+local found = call('MGET', KEYS[1], KEYS[3])
+if found[1] == value and ARGV[2] == '0' and tonumber(found[2]) then
+    return call('DEL', KEYS[1])
 end
 
+local late, keep, owner = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local time = call('TIME')
+local clock = time[1] * 1000000 + time[2]
+local now = math.floor(clock / 1000)
+local released = 0
+local kept, stays = found[2], nil
+-- include mint
+
+local function hand_on()
+    -- include hand_on
+end
+
+if owner or found[1] ~= value then
+    call('ZREM', KEYS[2], value)
+    call('HDEL', KEYS[4], value)
+end
 if owner then
     local own = call('ZSCORE', KEYS[5], value)
     if own then
@@ -34,20 +49,25 @@ if owner then
             end
         end
     end
-elseif call('GET', KEYS[1]) == value then
+elseif found[1] == value then
     released = call('DEL', KEYS[1])
 end
 
 if late > 0 then
-    call('ZREMRANGEBYSCORE', KEYS[2], string.format('(%.0f', -now), '(0')
+    call('ZREMRANGEBYSCORE', KEYS[2], string.format('(-%.0f', now), '(0')
     call('ZADD', KEYS[2], -(now + late), '!' .. value)
     if call('PTTL', KEYS[2]) < late then
         call('PEXPIRE', KEYS[2], late)
     end
-    local kept = call('GET', KEYS[3])
     if kept and not string.find(kept, '+', 1, true) then
-        call('SET', KEYS[3], kept .. '+', 'KEEPTTL')
+        call('SET', KEYS[3], string.gsub(kept, '^%d+', '%0+'), 'KEEPTTL')
     end
+end
+if released > 0 and not owner or call('EXISTS', KEYS[1]) == 0 then
+    if released > 0 then
+        announce(kept, 'released', value, tonumber(string.match(kept or '', '^%d+') or 0), 0)
+    end
+    pcall(hand_on) -- if it cannot be, those who wait find out with their next check
 end
 if released == 0 then
     return -tonumber(call('HGET', KEYS[4], '#broken') or 0)

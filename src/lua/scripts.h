@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The scripts that run at the server, byte for byte as in src/lua/NAME.lua, with the SHA-1 by which
- * the server knows them. The definitions are made at build time by cmake/embed_lua.cmake. */
+/* The scripts that run at the server, src/lua/NAME.lua without its comments, with the SHA-1 by
+ * which the server knows them. The definitions are made at build time by cmake/embed_lua.cmake. */
 #ifndef HF_LUA_SCRIPTS_H
 #define HF_LUA_SCRIPTS_H
 
@@ -14,6 +14,7 @@ typedef enum hf__script_id {
     HF__SCRIPT_BREAK,
     HF__SCRIPT_INSPECT,
     HF__SCRIPT_REFRESH,
+    HF__SCRIPT_OBSERVE,
     HF__SCRIPT_COUNT
 } hf__script_id;
 

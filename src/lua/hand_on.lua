@@ -1,0 +1,38 @@
+-- Pasted into acquire, release and break, behind mint: the lock, which nobody has a right to, goes to
+-- the first waiter that lives, who is `heir` then (and `heir_lease`, `heir_owner`). Needs `kept`, the
+-- text of the fence, and `stays`: if that value is the first, or nobody waits, nothing is done.
+--
+-- A waiter is a member of the queue, its value, with the score by which it is served, and a record
+-- among the notes: 'n alive-until lease range since owner'. Without either it does not wait. It lives
+-- if it was heard from lately and its client is subscribed. That is asked before anything is
+-- decided: what PUBLISH counts includes others, and is replicated. Who may not ask goes by the time
+-- alone. Those that do not live are taken out, at most a thousand at a time.
+local heir, heir_lease, heir_owner
+for _ = 1, 1000 do
+    local first = call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'LIMIT', '0', '2')
+    heir = first[1]
+    if not heir or heir == stays then
+        break
+    end
+    local n, alive, lease, range, owner = string.match(
+        call('HGET', KEYS[4], heir) or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (.*)$')
+    local channel = 'hf:c:' .. string.sub(heir, 1, 32)
+    local heard = n and tonumber(alive) >= now and redis.pcall('PUBSUB', 'NUMSUB', channel)
+    call('ZREM', KEYS[2], heir)
+    call('HDEL', KEYS[4], heir)
+    if heard and (heard.err or heard[2] > 0) then
+        heir_lease, heir_owner = tonumber(lease), owner ~= '' and owner or nil
+        call('SET', KEYS[1], heir_owner or heir, 'PX', lease)
+        if heir_owner then
+            call('DEL', KEYS[5])
+            call('ZADD', KEYS[5], now + lease, heir)
+            call('PEXPIRE', KEYS[5], lease)
+        end
+        local fence = mint(kept, tonumber(range), heir_lease, #first - 1)
+        -- A permission that is missing must not undo what was done.
+        redis.pcall('PUBLISH', channel, string.format('g %s %s %.0f %s %d',
+                    string.match(heir, ':(%d+)@') or 0, n, fence, lease, #first - 1))
+        announce(kept, 'granted', heir, fence + range - 1, heir_lease)
+        break
+    end
+end
