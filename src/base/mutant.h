@@ -26,7 +26,17 @@ enum {
     HF__MUTANT_SIDE_KEYS_SHARED,  /* "x" and "{x}" have the same side keys */
     HF__MUTANT_REENTRY_STALE,     /* a hold that has ended is re-entered */
     HF__MUTANT_RELEASE_FIRST,     /* the first handle that is given back releases for all */
-    HF__MUTANT_LOST_UNTOLD        /* nobody is told that a hold is lost */
+    HF__MUTANT_LOST_UNTOLD,       /* nobody is told that a hold is lost */
+    HF__MUTANT_PUSH_OLD,          /* a grant from before an answered check is believed */
+    HF__MUTANT_PUSH_EARLY,        /* a grant that overtakes its own queueing is dropped */
+    HF__MUTANT_PUSH_FROM_NOW,     /* deadline of a grant from its arrival */
+    HF__MUTANT_QUEUE_DEAF,        /* queued before the subscription was confirmed */
+    HF__MUTANT_NO_CHECK,          /* nobody checks after a link came back */
+    HF__MUTANT_CANCEL_DROPS,      /* one who gives up does not leave the queue */
+    HF__MUTANT_TOMB_CANCEL,       /* tombstones after a cancel only */
+    HF__MUTANT_TURN_OWNER,        /* local hand-over from and to holds with an owner */
+    HF__MUTANT_TURN_LATE,         /* local hand-over for ever */
+    HF__MUTANT_TURN_FENCE         /* local hand-over with the same fence */
 };
 
 #ifdef HOLDFAST_MUTANTS

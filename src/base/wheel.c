@@ -90,6 +90,12 @@ hf__spoke *hf__wheel_take(hf__wheel *wheel, hf__instant by)
     return spoke;
 }
 
+const hf__spoke *hf__wheel_peek(const hf__wheel *wheel)
+{
+    hf__node *node = hf__list_first(slot_at(wheel, wheel->tick));
+    return node != NULL ? spoke_at(node) : NULL;
+}
+
 hf__instant hf__wheel_next(const hf__wheel *wheel)
 {
     int64_t tick;

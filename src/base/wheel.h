@@ -31,6 +31,9 @@ void hf__wheel_clear(hf__wheel *wheel, hf__spoke *spoke);                /* must
  * time. */
 hf__spoke *hf__wheel_take(hf__wheel *wheel, hf__instant by);
 
+/* Which one is likely to be taken next, if that can be told without looking around; or NULL. */
+const hf__spoke *hf__wheel_peek(const hf__wheel *wheel);
+
 /* When the next one is due; never, if there is none. */
 hf__instant hf__wheel_next(const hf__wheel *wheel);
 

@@ -7,8 +7,10 @@
  * leaves the outcome open: the call then ends as "unknown", unless the answer to a later copy tells
  * more, and in any case the hold is released in the background.
  *
- * Between tries the call pauses for its retry interval, or until the holder's lease is over if that
- * is sooner. The last pause is cut short so that one more try fits in before the deadline. */
+ * A call that may wait queues at the server (queue.c) or lines up behind another thread of this
+ * client (cohort.c). One that polls pauses for its retry interval between tries, or until the
+ * holder's lease is over if that is sooner; the last pause is cut short so that one more try fits
+ * in before the deadline. */
 #include "base/mutant.h"
 #include "base/text.h"
 #include "core/fail.h"
@@ -16,14 +18,21 @@
 
 enum { PAUSE_MIN_MS = 10 };
 
-static void granted(hf_hold *hold, uint64_t fence, int64_t remaining_ms);
+typedef struct grant { /* the server's word */
+    hf__instant sent;  /* of the copy that it was given to */
+    uint64_t fence;
+    int64_t remaining_ms;
+    bool others_wait;
+} grant;
+
+static void granted(hf_hold *hold, const grant *word);
 
 static hf__request *request_of(hf_hold *hold)
 {
     return &hold->requests[HF__REQUEST_ACQUIRE];
 }
 
-static void set_timer(hf__call *call)
+void hf__acquire_set_timer(hf__call *call)
 {
     hf__instant due = hf__is_never(call->next_try) ? call->try_ends : call->next_try;
     hf__timer_set(&call->hold->core->timers, &call->timer, hf__earlier(due, call->deadline));
@@ -35,36 +44,51 @@ static bool outcome_open(hf_hold *hold)
     return request_of(hold)->place == HF__IN_FLIGHT || hold->copy_lost || hold->granted_late;
 }
 
+/* Or may do so, because it is queued. */
+static bool is_known_there(hf_hold *hold)
+{
+    return outcome_open(hold) || (hold->place.base > 0 && !HF__MUTANT(CANCEL_DROPS));
+}
+
+/* If others stand behind this call, and it does not fail for a reason that would be theirs too, one
+ * of them goes on in its place. */
 void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
 {
     hf__core *core = hold->core;
     hf__call *call = hold->call;
+    if (hf__may_pass(status) || status == HF_ECANCELLED)
+        hold = hf__cohort_substitute(hold);
     hold->call = NULL;
     hf__link_withdraw(request_of(hold));
+    hf__queue_leave(hold);
     bool forgets = (HF__MUTANT(UNKNOWN_REFUSED) && status == HF_EUNKNOWN) ||
                    (HF__MUTANT(CANCEL_KEEPS) && status == HF_ECANCELLED);
-    if (outcome_open(hold) && !forgets)
+    if (is_known_there(hold) && !forgets)
         hf__release_in_background(hold);
     else
         hf__hold_over(hold);
+    hf__cohort_leave(hold);
     core->stats.failures++;
     hf__call_done(core, call, status, text);
+    hf__hold_settle(hold);
 }
 
 /* The caller's time is up, or the last try has brought nothing. */
 static void give_up(hf_hold *hold, const hf_error *last)
 {
     const hf__link *link = hold->link;
+    bool cut_off = hf__node_linked(&hold->lined_up) && link->trouble.text[0] != '\0';
     hf_error unknown;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time; given back if it was granted",
              hold->core->config.server->display);
-    if (last->status == HF_EBUSY && request_of(hold)->place == HF__IDLE)
+    if (last->status == HF_EBUSY && !cut_off &&
+        (request_of(hold)->place == HF__IDLE || hold->place.number > 0))
         hf__acquire_end(hold, HF_EBUSY, last->text);
     else if (outcome_open(hold) && HF__MUTANT(UNKNOWN_GRANTED))
-        granted(hold, 1, hf__span_to_ms(hold->lease));
+        granted(hold, &(grant){request_of(hold)->sent, 1, hf__span_to_ms(hold->lease), false});
     else if (outcome_open(hold))
         hf__acquire_end(hold, HF_EUNKNOWN, unknown.text);
-    else if (last->status != HF_OK && request_of(hold)->place == HF__IDLE)
+    else if (last->status != HF_OK && !cut_off && request_of(hold)->place == HF__IDLE)
         hf__acquire_end(hold, last->status, last->text);
     else
         hf__acquire_end(hold, HF_EUNAVAILABLE,
@@ -79,7 +103,7 @@ static void begin_try(hf__call *call)
     call->next_try = HF__NEVER;
     call->asked_again = false;
     call->try_ends = hf__after(core->now, core->config.call_timeout);
-    set_timer(call);
+    hf__acquire_set_timer(call);
     hf__link_submit(request_of(hold));
 }
 
@@ -110,17 +134,35 @@ static void try_over(hf_hold *hold, const hf_error *why, int64_t holder_remainin
         give_up(hold, why);
         return;
     }
+    if (call->contended)
+        hf__queue_want(hold);
     call->next_try = plan_next_try(call, holder_remaining_ms);
     if (hf__is_never(call->next_try))
         give_up(hold, why);
     else
-        set_timer(call);
+        hf__acquire_set_timer(call);
 }
 
-static void hand_out(hf_hold *handle, hf__call *call)
+void hf__acquire_hand_out(hf_hold *handle, hf__call *call)
 {
     handle->call = NULL;
     hf__call_done(handle->core, call, HF_OK, "");
+}
+
+/* Behind another thread there is nothing to do but to wait. */
+static void wait_in_line(hf__call *call)
+{
+    if (!hf__node_linked(&call->hold->lined_up))
+        return; /* those before it have just failed, so it is on its way */
+    hf__fail(&call->error, HF_EBUSY, "another thread of this process has it or waits for it");
+    call->next_try = call->try_ends = HF__NEVER;
+    hf__acquire_set_timer(call);
+}
+
+void hf__acquire_go(hf_hold *hold)
+{
+    hf__queue_enlist(hold);
+    begin_try(hold->call);
 }
 
 static void begin(hf__core *core, hf__call *call)
@@ -137,8 +179,10 @@ static void begin(hf__core *core, hf__call *call)
         hf__acquire_end(hold, HF_ECLOSED, "the client is being closed");
     else if (hf__link_full(hold->link))
         hf__acquire_end(hold, HF_EUNAVAILABLE, "too many requests wait for this server");
+    else if (hf__cohort_line_up(hold))
+        wait_in_line(call);
     else
-        begin_try(call);
+        hf__acquire_go(hold);
     hf__hold_settle(hold);
 }
 
@@ -150,7 +194,7 @@ void hf__acquire_start(hf__core *core, hf__call *call)
     hold->call = call;
     call->started = core->now;
     if (!call->cancelled && !core->closing && hf__reentry_try(hold))
-        hand_out(hold, call);
+        hf__acquire_hand_out(hold, call);
     else
         begin(core, call);
 }
@@ -188,30 +232,53 @@ static void granted_too_late(hf_hold *hold)
     try_over(hold, &why, -1);
 }
 
-static void granted(hf_hold *hold, uint64_t fence, int64_t remaining_ms)
+static void granted(hf_hold *hold, const grant *word)
 {
-    hf__instant sent = request_of(hold)->sent;
+    int64_t remaining_ms = word->remaining_ms;
     if (HF__MUTANT(RESEND_FULL_LEASE))
         remaining_ms = hf__span_to_ms(hold->lease);
-    hf__hold_believe(hold, sent, remaining_ms);
+    hf__hold_believe(hold, word->sent, remaining_ms);
     if (hf__hold_expired(hold)) {
         granted_too_late(hold);
         return;
     }
+    hf__queue_leave(hold);
+    hf__link_withdraw(request_of(hold));
     hold->stage = HF__HOLD_HELD;
     hold->users = 1;
-    hold->fence = fence;
+    hold->fence = word->fence;
+    hold->fence_top = word->fence + hold->range - 1;
     hold->run = hold->link->run;
     hold->granted = hold->core->now;
-    hold->fence_kept = sent;
+    hold->fence_kept = word->sent;
     hf__stats_granted(hold, hold->call);
     hf__reentry_allow(hold);
-    hf__watch_renewed(hold, sent);
-    hand_out(hold, hold->call);
+    hf__watch_renewed(hold, word->sent);
+    hf__acquire_hand_out(hold, hold->call);
+    hf__cohort_granted(hold, word->others_wait);
+    hf__push_listen(hold);
 }
 
-static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *holder)
+void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait)
 {
+    hf__instant sent = HF__MUTANT(PUSH_FROM_NOW) ? hold->core->now : hold->place.base_sent;
+    granted(hold, &(grant){sent, fence, lease_ms, others_wait});
+}
+
+/* Queued: the next try is a check, for which there is no hurry. */
+static void waiting(hf_hold *hold, const hf_error *why, int64_t remaining_ms,
+                    const hf__reply *place, const hf__reply *foreign)
+{
+    hf__call *call = hold->call;
+    call->error = *why;
+    call->next_try = hf__queue_joined(hold, place->integer, remaining_ms, foreign->integer == 1);
+    hf__acquire_set_timer(call);
+}
+
+/* words: 0, remaining ms, holder; if it is queued, its place and whether the holder is foreign */
+static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *words, bool queued)
+{
+    const hf__reply *holder = &words[2];
     char shown[120];
     hf_error why;
     hold->granted_late = false;
@@ -219,40 +286,55 @@ static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *holder)
         hold->core->stats.contentions++;
     hold->call->contended = true;
     hf_hold *ours = hf__release_find(hold, (hf__slice){holder->text, holder->length});
-    if (ours != NULL) {
-        /* It is a hold of our own that is being released, and its release was refused for the
-         * moment (such as: the server had forgotten the script). Go again, behind it. */
+    if (ours != NULL) /* and its release was refused for the moment, such as by NOSCRIPT */
         hf__release_hurry(ours);
+    if (ours != NULL && !queued) { /* go again, behind it */
         hf__link_submit(request_of(hold));
         return;
     }
     hf__printable(shown, sizeof(shown), holder->text, holder->length);
     hf__fail(&why, HF_EBUSY, "held by %s", shown);
-    try_over(hold, &why, remaining_ms);
+    if (queued)
+        waiting(hold, &why, remaining_ms, &words[3], &words[4]);
+    else
+        try_over(hold, &why, remaining_ms);
 }
 
-/* {fence, remaining}, {0, remaining, holder} or {-1} */
+static bool all_integers(const hf__reply *words, size_t first, size_t count)
+{
+    for (size_t i = first; i < count; i++)
+        if (words[i].kind != HF__REPLY_INTEGER)
+            return false;
+    return true;
+}
+
+/* {fence, remaining[, 1]}, {0, remaining, holder[, place, foreign]} or {-1} */
 bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
 {
     const hf__reply *words = reply->elements;
     size_t count = reply->kind == HF__REPLY_ARRAY ? reply->count : 0;
-    hold->call->round_trip = hf__between(request_of(hold)->sent, hold->core->now);
+    hf__instant sent = request_of(hold)->sent;
+    hold->call->round_trip = hf__between(sent, hold->core->now);
     if (count == 0 || words[0].kind != HF__REPLY_INTEGER)
         return false;
     if (count == 1 && words[0].integer == -1) {
-        /* No live call can have sent a release; so a copy was granted, and broken by force. */
+        /* No live call can have sent a release; so a copy was granted, and broken by force. Those
+         * behind it begin anew. */
+        hf__cohort_leave(hold);
         hf__acquire_end(hold, HF_EBUSY, "taken away by force while it was being acquired");
         return true;
     }
     if (count < 2 || words[1].kind != HF__REPLY_INTEGER)
         return false;
     int64_t remaining_ms = hf__sane_ms(words[1].integer);
-    if (count == 2 && words[0].integer > 0 && remaining_ms >= 0) {
-        granted(hold, (uint64_t)words[0].integer, remaining_ms);
+    if (hf__is_fence((uint64_t)words[0].integer) && remaining_ms >= 0 && count <= 3 &&
+        all_integers(words, 2, count)) {
+        granted(hold, &(grant){sent, (uint64_t)words[0].integer, remaining_ms, count == 3});
         return true;
     }
-    if (count == 3 && words[0].integer == 0 && words[2].kind == HF__REPLY_TEXT) {
-        busy(hold, remaining_ms, &words[2]);
+    bool queued = count == 5 && all_integers(words, 3, count) && words[3].integer > 0;
+    if (words[0].integer == 0 && (count == 3 || queued) && words[2].kind == HF__REPLY_TEXT) {
+        busy(hold, remaining_ms, words, queued);
         return true;
     }
     return false;
@@ -266,12 +348,13 @@ void hf__acquire_refused(hf_hold *hold, const hf_error *why)
         hf__acquire_end(hold, why->status, why->text);
 }
 
-/* A request of which a copy is out waits for the next connection; only its answer tells. */
+/* A request of which a copy is out waits for the next connection; only its answer tells. So does
+ * the check of one that is queued. */
 void hf__acquire_unreachable(hf_hold *hold, const hf_error *why)
 {
     if (!hf__may_pass(why->status)) {
         hf__acquire_end(hold, why->status, why->text);
-    } else if (!hold->copy_lost) {
+    } else if (!hold->copy_lost && hold->place.base == 0) {
         hf__link_withdraw(request_of(hold));
         try_over(hold, why, -1);
     }

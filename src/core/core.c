@@ -7,9 +7,18 @@
 
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "core/fail.h"
 #include "core/state.h"
+
+/* Lua counts to 2^53, and this is hard to guess and leaves enough. */
+#define COPIES_BEGIN_BELOW (UINT64_C(1) << 51)
+
+int hf__core_links(const hf__core *core)
+{
+    return core->config.links + 1;
+}
 
 hf__core *hf__core_new(const hf__config *config)
 {
@@ -24,9 +33,18 @@ hf__core *hf__core_new(const hf__config *config)
     hf__list_init(&core->done);
     hf__list_init(&core->queries);
     hf__list_init(&core->untold);
-    for (int i = 0; i < HF__BUCKETS; i++)
+    hf__list_init(&core->observers);
+    hf__list_init(&core->ended_observers);
+    hf__list_init(&core->seen);
+    hf__list_init(&core->waiters);
+    hf__list_init(&core->retired);
+    for (int i = 0; i < HF__BUCKETS; i++) {
         hf__list_init(&core->table[i]);
-    for (int i = 0; i < config->links; i++)
+        hf__list_init(&core->numbers[i]);
+        hf__list_init(&core->cohorts[i]);
+    }
+    core->copies = hf__random_below(&core->random, COPIES_BEGIN_BELOW);
+    for (int i = 0; i < hf__core_links(core); i++)
         hf__link_init(core, i);
     return core;
 }
@@ -45,8 +63,12 @@ void hf__core_free(hf__core *core)
         hf__query_drop(HF__ENTRY(node, hf__query, node));
     }
     core->telling = NULL;
+    hf__observer_detach(core);
     hf__hold_bury(core);
-    for (int i = 0; i < core->config.links; i++)
+    hf__cohort_bury(&core->retired);
+    for (int i = 0; i < HF__BUCKETS; i++)
+        hf__cohort_bury(&core->cohorts[i]);
+    for (int i = 0; i < hf__core_links(core); i++)
         hf__link_free(&core->links[i]);
     hf__free(core);
 }
@@ -72,7 +94,10 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
     call->error.status = status;
     call->done = true;
     hf__timer_clear(&core->timers, &call->timer);
-    hf__list_append(&core->done, &call->node);
+    if (call->observer != NULL)
+        hf__observer_answered(call->observer, call->query->kind);
+    else
+        hf__list_append(&core->done, &call->node);
 }
 
 /* ---- Closing ---- */
@@ -87,6 +112,7 @@ static void end_for_closing(hf_hold *hold)
         hf__watch_end(hold);
         hf__stats_ended(hold);
         hf__release_in_background(hold);
+        hf__cohort_leave(hold);
     }
     hf__hold_settle(hold);
 }
@@ -182,6 +208,16 @@ static void on_let_go(hf__core *core, hf__event *event)
     event->status = hf__release_start(event->hold, NULL);
 }
 
+static void on_observe(hf__core *core, hf__event *event)
+{
+    hf__observer_start(core, event->observer);
+}
+
+static void on_unobserve(hf__core *core, hf__event *event)
+{
+    hf__observer_end(core, event->observer);
+}
+
 static void on_connected(hf__core *core, hf__event *event)
 {
     hf__link_connected(&core->links[event->link]);
@@ -216,6 +252,12 @@ static void timer_due(hf__core *core, hf__timer *timer)
     case HF__TIMER_RENEWALS:
         hf__watch_renewals(HF__ENTRY(timer, hf__link, renew_timer));
         return;
+    case HF__TIMER_OBSERVER:
+        hf__observer_timer(timer);
+        return;
+    case HF__TIMER_COHORT:
+        hf__cohort_timer(HF__ENTRY(timer, hf__cohort, timer));
+        return;
     case HF__TIMER_HOLD:
         hold_timer_due(HF__ENTRY(timer, hf_hold, timer));
         return;
@@ -241,7 +283,8 @@ static void timer_due(hf__core *core, hf__timer *timer)
 void hf__core_step(hf__core *core, hf__event *event)
 {
     static void (*const handlers[HF__EVENT_COUNT])(hf__core *, hf__event *) = {
-        on_tick, on_start, on_cancel, on_let_go, on_connected, on_bytes, on_disconnected};
+        on_tick,      on_start,     on_cancel, on_let_go,      on_observe,
+        on_unobserve, on_connected, on_bytes,  on_disconnected};
     hf__timer *timer;
     core->now = hf__later(core->now, event->now);
     for (int i = 0; HF__MUTANT(SENT_AFTER) && i < core->config.links; i++)
@@ -251,15 +294,17 @@ void hf__core_step(hf__core *core, hf__event *event)
         timer_due(core, timer);
     finish_closing(core);
     hf__hold_bury(core);
+    hf__cohort_bury(&core->retired);
     if (core->queries.count > 0)
         hf__query_bury(core);
+    hf__observer_bury(core);
 }
 
 /* ---- Actions ---- */
 
 bool hf__core_next(hf__core *core, hf__action *action)
 {
-    for (int i = 0; i < core->config.links; i++) {
+    for (int i = 0; i < hf__core_links(core); i++) {
         hf__link *link = &core->links[i];
         *action = (hf__action){.kind = link->wants_close ? HF__ACTION_CLOSE : HF__ACTION_CONNECT,
                                .link = i};
@@ -306,9 +351,19 @@ void hf__core_stats(const hf__core *core, hf_stats *stats)
     *stats = core->stats;
 }
 
+bool hf__core_awaits(const hf__core *core)
+{
+    for (int i = 0; i < core->config.links; i++)
+        if (core->links[i].in_flight.count > 0)
+            return true;
+    return false;
+}
+
 bool hf__core_expects(const hf__core *core, int link)
 {
     const hf__link *at = &core->links[link];
+    if (at->is_push && at->state == HF__LINK_READY)
+        return at->pings > at->pongs || hf__push_needed(core) || core->stats.held > 0;
     return at->in_flight.count > 0 || at->state == HF__LINK_CONNECTING ||
            at->state == HF__LINK_GREETING;
 }

@@ -36,7 +36,8 @@ typedef struct hf__config {
     hf__span call_timeout;
     hf__span fence_keep; /* how long a fence is remembered at least; see docs/wire.md */
     int links;
-    uint64_t seed; /* for jitter */
+    int local_turns; /* how often in a row a lock may pass between the threads of this client */
+    uint64_t seed;   /* for jitter and the numbers of copies */
 } hf__config;
 
 /* ---- Calls: what the application asks for ---- */
@@ -65,7 +66,11 @@ typedef struct hf__call {
     int64_t wait_ms;    /* acquire, as in hf_acquire_options */
     int64_t max_retries;
     hf__span retry_interval;
-    void *waiter; /* the driver's: the condition on which a thread waits for the call */
+    bool polls;            /* acquire: does not queue */
+    bool fair;             /* acquire: does not line up behind another thread */
+    hf_observer *observer; /* query: asks by itself; the core's own */
+    void *waiter;          /* the driver's: the condition on which a thread waits for the call */
+    bool is_operation;     /* the driver's: part of an hf__operation, no thread waits for it */
 
     bool cancelled; /* acquire: asked to, perhaps before it was started */
     bool done;      /* error.status is the outcome */
@@ -91,6 +96,8 @@ typedef enum hf__event_kind {
     HF__EVENT_START,        /* application: call */
     HF__EVENT_CANCEL,       /* application: call, if it is not done yet */
     HF__EVENT_LET_GO,       /* application: release `hold` without waiting; outcome in `status` */
+    HF__EVENT_OBSERVE,      /* application: observer, which belongs to the core from now on */
+    HF__EVENT_UNOBSERVE,    /* application: observer; it is freed */
     HF__EVENT_CONNECTED,    /* net: link */
     HF__EVENT_BYTES,        /* net: link, bytes, count */
     HF__EVENT_DISCONNECTED, /* net: link, reason; also when connecting failed */
@@ -102,6 +109,7 @@ typedef struct hf__event {
     hf__instant now;
     hf__call *call;
     hf_hold *hold;
+    hf_observer *observer;
     hf_status status; /* out, for HF__EVENT_LET_GO */
     int link;
     const char *bytes;
@@ -127,13 +135,15 @@ typedef struct hf__action {
 } hf__action;
 
 hf__core *hf__core_new(const hf__config *config); /* NULL: out of memory */
-void hf__core_free(hf__core *core); /* handles of holds stay valid; see hf__hold_abandon() */
+int hf__core_links(const hf__core *core); /* those of the configuration, and one for messages */
+void hf__core_free(hf__core *core);       /* handles of holds stay valid; see hf__hold_abandon() */
 void hf__core_step(hf__core *core, hf__event *event);
 bool hf__core_next(hf__core *core, hf__action *action);
 size_t hf__core_output(const hf__core *core, int link, const char **bytes);
 void hf__core_written(hf__core *core, int link, size_t count);
 hf__instant hf__core_wake(const hf__core *core);
-bool hf__core_expects(const hf__core *core, int link); /* an answer is outstanding there */
+bool hf__core_awaits(const hf__core *core);            /* the answer to a request: it is not far */
+bool hf__core_expects(const hf__core *core, int link); /* an answer or message is to come there */
 
 /* ---- What applications are told about their holds ---- */
 
@@ -153,6 +163,25 @@ int hf__core_next_descriptor(hf__core *core);
 bool hf__core_has_news(const hf__core *core); /* perhaps */
 /* Whether the listener of this handle is being told something. */
 bool hf__core_is_telling(const hf__core *core, const hf_hold *handle);
+
+/* ---- What observers are told ---- */
+
+typedef struct hf__sight {
+    hf_sight_function *function;
+    void *arg;
+    hf_sight sight;
+} hf__sight;
+
+hf_observer *hf__observer_new(hf__slice prefix, hf__slice name, hf_sight_function *function,
+                              void *arg);         /* NULL: out of memory */
+void hf__observer_drop(hf_observer *observer);    /* one that was never started */
+void hf__observer_abandon(hf_observer *observer); /* without a step, also after its core is gone */
+void hf__observer_set_client(hf_observer *observer, void *client);
+void *hf__observer_client(const hf_observer *observer);
+/* As hf__core_next_tell() and hf__core_told(). */
+bool hf__core_next_sight(hf__core *core, hf__sight *sight);
+void hf__core_sight_told(hf__core *core);
+bool hf__core_is_seeing(const hf__core *core, const hf_observer *observer);
 
 void hf__core_stats(const hf__core *core, hf_stats *stats);
 
@@ -179,6 +208,7 @@ typedef struct hf__wish { /* what an acquire asks for; everything is copied */
     hf__span warn;
     hf_event_function *on_event;
     void *arg;
+    bool listens_later; /* on_event hears nothing before hf__hold_listen() */
 } hf__wish;
 
 /* A hold for one acquire; NULL: out of memory. */
@@ -188,6 +218,8 @@ void hf__hold_drop(hf_hold *hold); /* frees a hold that was never started */
 void hf__hold_abandon(hf_hold *hold);
 void hf__hold_set_client(hf_hold *hold, void *client);
 void *hf__hold_client(const hf_hold *hold);
+/* What happened before is told from now on. */
+void hf__hold_listen(hf_hold *hold);
 hf__span hf__hold_lease(const hf_hold *hold);
 uint64_t hf__hold_fence(const hf_hold *hold);
 /* The descriptor that is made readable when there is something to tell, also of what happened
@@ -205,6 +237,7 @@ typedef enum hf__query_kind {
     HF__QUERY_INSPECT, /* key */
     HF__QUERY_REVOKE,  /* key; text: why; number: its fence */
     HF__QUERY_BREAK,   /* key; text: the lock's value; number: its fence */
+    HF__QUERY_OBSERVE, /* key; number: ms */
     HF__QUERY_SCAN     /* text: pattern; number: cursor */
 } hf__query_kind;
 

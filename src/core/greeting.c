@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The first words on a new connection, all in one write: who we are, who the server is, and the
- * scripts. Replies come in the order of the questions, and the plan of the greeting
+ * scripts; or, on the one for messages, the subscription, behind a try of all that must be allowed
+ * for it to be of use. Replies come in the order of the questions, and the plan of the greeting
  * remembers which question the next one answers. Whatever goes wrong here fails the connection
  * attempt, and the reason reaches every call that waits for it. */
 #include <string.h>
@@ -66,6 +67,47 @@ static bool replication_words(const hf__link *link, hf__slice *words, size_t *co
     return true;
 }
 
+/* ---- The channel ---- */
+
+static hf__slice channel_word(const hf__link *link, char *scratch)
+{
+    hf__format(scratch, SCRATCH, "hf:c:%s", link->core->config.client_id);
+    return hf__slice_text(scratch);
+}
+
+static bool publish_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    words[(*count)++] = HF__SLICE("PUBLISH");
+    words[(*count)++] = channel_word(link, scratch);
+    words[(*count)++] = HF__SLICE("");
+    return true;
+}
+
+static bool numsub_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    words[(*count)++] = HF__SLICE("PUBSUB");
+    words[(*count)++] = HF__SLICE("NUMSUB");
+    words[(*count)++] = channel_word(link, scratch);
+    return true;
+}
+
+static bool ping_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    (void)link;
+    (void)scratch;
+    words[(*count)++] = HF__SLICE("PING");
+    return true;
+}
+
+static bool subscribe_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    words[(*count)++] = HF__SLICE("SUBSCRIBE");
+    words[(*count)++] = channel_word(link, scratch);
+    return true;
+}
+
+/* ---- What is learnt ---- */
+
 /* Finds "field:value" in an INFO text; the value ends at the line's end. */
 static hf__slice info_field(const hf__reply *reply, const char *field)
 {
@@ -110,15 +152,23 @@ static bool replication_learnt(hf__link *link, const hf__reply *reply)
     return false;
 }
 
+enum { ANY_LINK, PUSH_LINK }; /* on which a step is made */
+
 static const struct {
     words_function *words;
     learn_function *learnt;
+    hf__reply_kind reply;
+    bool on;
 } steps[] = {
-    {auth_words, nothing_learnt},
-    {select_words, nothing_learnt},
-    {name_words, nothing_learnt},
-    {server_words, server_learnt},
-    {replication_words, replication_learnt},
+    {auth_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK},
+    {select_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK},
+    {name_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK},
+    {server_words, server_learnt, HF__REPLY_TEXT, ANY_LINK},
+    {replication_words, replication_learnt, HF__REPLY_TEXT, ANY_LINK},
+    {publish_words, nothing_learnt, HF__REPLY_INTEGER, PUSH_LINK},
+    {numsub_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK},
+    {ping_words, nothing_learnt, HF__REPLY_TEXT, PUSH_LINK},
+    {subscribe_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK},
 };
 
 enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
@@ -131,6 +181,8 @@ static bool ask(hf__link *link, unsigned char step)
     char scratch[SCRATCH];
     hf__slice words[WORDS_MAX];
     size_t count = 0;
+    if (steps[step].on == PUSH_LINK && !link->is_push)
+        return true;
     if (!steps[step].words(link, words, &count, scratch))
         return true;
     link->greeting[link->greeting_length++] = step;
@@ -143,7 +195,7 @@ bool hf__greeting_send(hf__link *link)
     for (unsigned char step = 0; step < STEPS; step++)
         if (!ask(link, step))
             return false;
-    for (int i = 0; i < HF__SCRIPT_COUNT; i++) {
+    for (int i = 0; i < HF__SCRIPT_COUNT && !link->is_push; i++) {
         hf__slice words[] = {
             HF__SLICE("SCRIPT"), HF__SLICE("LOAD"), {hf__scripts[i].body, hf__scripts[i].length}};
         link->greeting[link->greeting_length++] = SCRIPT_STEP;
@@ -153,16 +205,25 @@ bool hf__greeting_send(hf__link *link)
     return true;
 }
 
+/* Without permission to publish or subscribe there are no messages, which is no reason to fail. */
+static void refuse(hf__link *link, unsigned char step, const hf__reply *reply)
+{
+    hf_error why;
+    hf__judge(reply, link->core->config.server->display, &why);
+    if (step != SCRIPT_STEP && steps[step].on == PUSH_LINK && !hf__may_pass(why.status))
+        hf__push_deny(link->core, why.text);
+    else
+        hf__link_fail(link, why.status, "%s", why.text);
+}
+
 void hf__greeting_reply(hf__link *link, const hf__reply *reply)
 {
     unsigned char step = link->greeting[link->greeting_answered++];
     if (reply->kind == HF__REPLY_ERROR) {
-        hf_error why;
-        hf__judge(reply, link->core->config.server->display, &why);
-        hf__link_fail(link, why.status, "%s", why.text);
+        refuse(link, step, reply);
         return;
     }
-    if (reply->kind != HF__REPLY_TEXT) {
+    if (reply->kind != (step == SCRIPT_STEP ? HF__REPLY_TEXT : steps[step].reply)) {
         hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
                       link->core->config.server->display);
         return;

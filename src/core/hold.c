@@ -85,13 +85,18 @@ hf_hold *hf__hold_new(const hf__wish *wish)
         return NULL;
     put_texts(hold, wish, value, value_length);
     hold->lease = hold->longest_lease = wish->lease;
+    hold->number = wish->who.number;
+    hold->range = 1;
     hold->thread = wish->who.thread;
     hold->reenters = wish->reenters && wish->owner.length == 0;
     hold->watch = (hf__watch){.interval = wish->renew_interval,
                               .timeout = wish->renew_timeout,
                               .warn = wish->warn,
                               .max_hold = wish->max_hold};
-    hold->listener = (hf__listener){.function = wish->on_event, .arg = wish->arg, .descriptor = -1};
+    hold->listener = (hf__listener){.function = wish->on_event,
+                                    .arg = wish->arg,
+                                    .descriptor = -1,
+                                    .listens_later = wish->listens_later};
     hold->timer.kind = HF__TIMER_HOLD;
     hf__list_init(&hold->extends);
     hf__list_init(&hold->inners);
@@ -136,6 +141,12 @@ void hf__hold_set_client(hf_hold *hold, void *client)
 void *hf__hold_client(const hf_hold *hold)
 {
     return hold->client;
+}
+
+void hf__hold_listen(hf_hold *hold)
+{
+    hold->listener.listens_later = false;
+    hf__tell_all(hf__hold_of(hold));
 }
 
 hf__span hf__hold_lease(const hf_hold *hold)
@@ -217,6 +228,7 @@ void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text)
     hf__reentry_forbid(hold);
     hf__watch_end(hold);
     hf__renew_end_calls(hold, HF_ELOST, text);
+    hf__cohort_leave(hold);
 }
 
 void hf__hold_expire(hf_hold *hold, const char *text)
@@ -245,6 +257,7 @@ void hf__hold_settle(hf_hold *hold)
         if (hold->requests[kind].place != HF__IDLE)
             return;
     hold->dead = true;
+    hf__queue_strike(hold);
     hf__list_remove(&hold->core->holds, &hold->node);
     hf__list_append(&hold->core->dead, &hold->node);
 }

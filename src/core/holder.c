@@ -63,39 +63,58 @@ bool hf__holder_is_value(hf__slice value)
     return read_value(value, &unused);
 }
 
-static void add_holder(hf_inspection *seen, hf__slice value, int64_t remaining_ms)
+hf_holder hf__holder_of(hf__slice value)
 {
-    hf_holder holder = {.remaining_ms = remaining_ms};
+    hf_holder holder = {.client_id = ""};
     if (!read_value(value, &holder))
-        holder = (hf_holder){.remaining_ms = remaining_ms};
-    if (seen->holder_count < HF_HOLDERS_MAX)
-        seen->holders[seen->holder_count++] = holder;
+        holder = (hf_holder){.client_id = ""};
+    return holder;
 }
 
-/* {value, remaining ms, ...} */
-static bool read_sharers(const hf__reply *list, hf_inspection *seen)
+static void add_holder(hf_inspection *seen, hf__slice value, int64_t remaining_ms)
+{
+    if (seen->holder_count == HF_HOLDERS_MAX)
+        return;
+    seen->holders[seen->holder_count] = hf__holder_of(value);
+    seen->holders[seen->holder_count++].remaining_ms = remaining_ms;
+}
+
+static void add_waiter(hf_inspection *seen, hf__slice value, int64_t waited_ms)
+{
+    if (seen->waiter_count == HF_WAITERS_MAX)
+        return;
+    seen->waiters[seen->waiter_count] = hf__holder_of(value);
+    seen->waiters[seen->waiter_count++].waited_ms = waited_ms;
+}
+
+/* {value, ms, ...} */
+static bool read_list(const hf__reply *list, hf_inspection *seen,
+                      void (*add)(hf_inspection *, hf__slice, int64_t))
 {
     if (list->kind != HF__REPLY_ARRAY || list->count % 2 != 0)
         return false;
     for (size_t i = 0; i < list->count; i += 2) {
-        const hf__reply *value = &list->elements[i], *remaining = &list->elements[i + 1];
-        if (value->kind != HF__REPLY_TEXT || remaining->kind != HF__REPLY_INTEGER)
+        const hf__reply *value = &list->elements[i], *ms = &list->elements[i + 1];
+        if (value->kind != HF__REPLY_TEXT || ms->kind != HF__REPLY_INTEGER)
             return false;
-        add_holder(seen, (hf__slice){value->text, value->length}, hf__sane_ms(remaining->integer));
+        add(seen, (hf__slice){value->text, value->length}, hf__sane_ms(ms->integer));
     }
     return true;
 }
 
-/* {value or nil, remaining ms, fence or '', live holders, {value, remaining ms, ...}} */
+/* {value or nil, remaining ms, fence or '', live holders, {value, remaining ms, ...}, waiters,
+ * {value, waited ms, ...}} */
 bool hf__holder_read(const hf__reply *reply, hf_inspection *inspection)
 {
-    static const hf__reply_kind wanted[] = {HF__REPLY_TEXT, HF__REPLY_INTEGER, HF__REPLY_TEXT,
-                                            HF__REPLY_INTEGER, HF__REPLY_ARRAY};
+    static const hf__reply_kind wanted[] = {HF__REPLY_TEXT,    HF__REPLY_INTEGER, HF__REPLY_TEXT,
+                                            HF__REPLY_INTEGER, HF__REPLY_ARRAY,   HF__REPLY_INTEGER,
+                                            HF__REPLY_ARRAY};
+    enum { PARTS = sizeof(wanted) / sizeof(wanted[0]) };
     const hf__reply *parts = reply->elements;
     hf_inspection seen = {.held = false};
-    if (reply->kind != HF__REPLY_ARRAY || reply->count != 5)
+    if (reply->kind != HF__REPLY_ARRAY || reply->count != PARTS)
         return false;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < PARTS; i++)
         if (parts[i].kind != wanted[i] && !(i == 0 && parts[i].kind == HF__REPLY_NIL))
             return false;
     hf__parse_decimal(parts[2].text, parts[2].length, INT64_MAX, &seen.fence);
@@ -108,9 +127,12 @@ bool hf__holder_read(const hf__reply *reply, hf_inspection *inspection)
         seen.hold_count = seen.shared ? (uint64_t)parts[3].integer : 1;
         if (!seen.shared)
             add_holder(&seen, value, seen.remaining_ms);
-        else if (!read_sharers(&parts[4], &seen))
+        else if (!read_list(&parts[4], &seen, add_holder))
             return false;
     }
+    seen.queue_length = parts[5].integer > 0 ? (uint64_t)parts[5].integer : 0;
+    if (!read_list(&parts[6], &seen, add_waiter))
+        return false;
     *inspection = seen;
     return true;
 }

@@ -30,6 +30,7 @@ void hf__link_init(hf__core *core, int index)
     hf__link *link = &core->links[index];
     link->core = core;
     link->index = index;
+    link->is_push = index == core->config.links;
     link->timer.kind = HF__TIMER_LINK;
     link->renew_timer.kind = HF__TIMER_RENEWALS;
     hf__wheel_init(&link->renewals);
@@ -68,8 +69,12 @@ static void start_backoff(hf__link *link)
     set_timer(link, hf__after(link->core->now, hf__span_ms((int64_t)pause_ms)));
 }
 
-/* Somebody needs the link: see that it comes up. */
-static void wake(hf__link *link)
+static bool needed(const hf__link *link)
+{
+    return link->is_push ? hf__push_needed(link->core) : link->waiting.count > 0;
+}
+
+void hf__link_wake(hf__link *link)
 {
     hf__instant now = link->core->now;
     hf__instant nudged = now;
@@ -104,7 +109,7 @@ static void depart(hf__link *link, unsigned count)
 void hf__link_pump(hf__link *link)
 {
     if (link->waiting.count > 0)
-        wake(link);
+        hf__link_wake(link);
     while (link->state == HF__LINK_READY && link->waiting.count > 0) {
         unsigned count = hf__request_encode(&link->waiting, &link->out);
         if (count == 0) {
@@ -209,16 +214,27 @@ void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     link->wants_connect = false;
     link->failures++;
     hf__buffer_clear(&link->out);
+    if (link->is_push)
+        hf__observer_link_down(link->core);
     recall_in_flight(link);
     start_backoff(link); /* before the others hear of it: they may submit something new */
     if (attempt || link->failures > 1) /* no good answer since the last time */
         link->last_failure = link->core->now;
     if (attempt)
         tell_waiting(link);
-    if (link->waiting.count == 0) {
+    if (!needed(link)) {
         link->state = HF__LINK_DOWN;
         hf__timer_clear(&link->core->timers, &link->timer);
     }
+}
+
+void hf__link_close(hf__link *link)
+{
+    link->wants_close = link->state > HF__LINK_BACKOFF;
+    link->wants_connect = false;
+    link->state = HF__LINK_DOWN;
+    hf__buffer_clear(&link->out);
+    hf__timer_clear(&link->core->timers, &link->timer);
 }
 
 void hf__link_connected(hf__link *link)
@@ -240,9 +256,15 @@ void hf__link_ready(hf__link *link)
     hf__log(link->core, link->failures > 0 ? HF_LOG_INFO : HF_LOG_DEBUG, "connected to %s",
             link->core->config.server->display);
     link->state = HF__LINK_READY;
+    link->pongs = link->pings; /* those that were lost with the last connection */
     link->trouble = (hf_error){.status = HF_OK};
     hf__timer_clear(&link->core->timers, &link->timer);
-    hf__link_pump(link);
+    if (link->is_push) {
+        hf__push_ready(link->core);
+    } else {
+        hf__link_pump(link);
+        hf__push_link_ready(link);
+    }
 }
 
 /* As if the reply had never come: from the first unanswered one on, the requests of its call go
@@ -261,17 +283,10 @@ static void fail_senseless(hf__link *link, hf__request **group, unsigned first, 
                   link->core->config.server->display);
 }
 
-/* A renewal call is answered with an array, one element for each; other calls as a whole. */
-static const hf__reply *part_of(const hf__reply *reply, const hf__request *request, unsigned index)
-{
-    if (reply->kind == HF__REPLY_ERROR || request->kind != HF__REQUEST_RENEW)
-        return reply;
-    return &reply->elements[index];
-}
-
 static void answer_group(hf__link *link, const hf__reply *reply)
 {
-    hf__request *group[HF__BATCH_MAX];
+    hf__request *group[HF__BATCH_MAX] = {NULL};
+    hf__reply parts[HF__BATCH_MAX];
     unsigned count = HF__ENTRY(hf__list_first(&link->in_flight), hf__request, node)->group;
     for (unsigned i = 0; i < count; i++) {
         hf__node *node = hf__list_first(&link->in_flight);
@@ -279,10 +294,9 @@ static void answer_group(hf__link *link, const hf__reply *reply)
         hf__list_remove(&link->in_flight, node);
         group[i]->place = HF__IDLE;
     }
-    bool fits = reply->kind == HF__REPLY_ERROR || group[0]->kind != HF__REQUEST_RENEW ||
-                (reply->kind == HF__REPLY_ARRAY && reply->count == count);
+    bool fits = hf__request_divide(reply, group, count, parts);
     for (unsigned i = 0; i < count; i++) {
-        if (!fits || !hf__request_answer(group[i], part_of(reply, group[i], i))) {
+        if (!fits || !hf__request_answer(group[i], &parts[i])) {
             fail_senseless(link, group, i, count);
             return;
         }
@@ -296,13 +310,17 @@ static void answer_group(hf__link *link, const hf__reply *reply)
 
 static void take_reply(hf__link *link, const hf__reply *reply)
 {
-    if (link->state == HF__LINK_GREETING)
+    const char *server = link->core->config.server->display;
+    if (link->state == HF__LINK_GREETING) {
         hf__greeting_reply(link, reply);
-    else if (link->in_flight.count > 0)
+    } else if (link->is_push) {
+        if (!hf__push_received(link->core, reply))
+            hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a message that makes no sense", server);
+    } else if (link->in_flight.count > 0) {
         answer_group(link, reply);
-    else
-        hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that nobody asked for",
-                      link->core->config.server->display);
+    } else {
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that nobody asked for", server);
+    }
 }
 
 void hf__link_stamp_late(hf__link *link)
@@ -360,7 +378,7 @@ void hf__link_timer(hf__link *link)
     case HF__LINK_DOWN:
         break;
     case HF__LINK_BACKOFF:
-        if (link->waiting.count > 0)
+        if (needed(link))
             connect_link(link);
         else
             link->state = HF__LINK_DOWN;
@@ -373,7 +391,10 @@ void hf__link_timer(hf__link *link)
         fail_silent(link);
         break;
     case HF__LINK_READY:
-        check_oldest(link);
+        if (link->is_push)
+            hf__push_timer(link->core);
+        else
+            check_oldest(link);
         break;
     }
 }

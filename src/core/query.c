@@ -122,9 +122,10 @@ void hf__query_unreachable(hf__query *query, const hf_error *why)
 static const struct {
     hf__script_id script;
     const char *side_keys;
-} scripts[] = {[HF__QUERY_INSPECT] = {HF__SCRIPT_INSPECT, "fh"},
-               [HF__QUERY_REVOKE] = {HF__SCRIPT_REVOKE, "fw"},
-               [HF__QUERY_BREAK] = {HF__SCRIPT_BREAK, "qfwh"}};
+} scripts[] = {[HF__QUERY_INSPECT] = {HF__SCRIPT_INSPECT, "fhqw"},
+               [HF__QUERY_REVOKE] = {HF__SCRIPT_REVOKE, "fwh"},
+               [HF__QUERY_BREAK] = {HF__SCRIPT_BREAK, "qfwh"},
+               [HF__QUERY_OBSERVE] = {HF__SCRIPT_OBSERVE, "fw"}};
 
 static hf__slice text_of(const hf__query *query)
 {
@@ -151,6 +152,11 @@ static size_t put_arguments(const hf__query *query, hf__slice *words, char numbe
     size_t count = 0;
     if (query->kind == HF__QUERY_INSPECT) {
         words[count++] = number_word(numbers[0], HF_HOLDERS_MAX);
+        words[count++] = number_word(numbers[1], HF_WAITERS_MAX);
+        return count;
+    }
+    if (query->kind == HF__QUERY_OBSERVE) {
+        words[count++] = number_word(numbers[0], query->number);
         return count;
     }
     words[count++] = text_of(query);

@@ -31,8 +31,7 @@ void hf__reentry_forbid(hf_hold *hold)
 
 static bool same_lock_and_thread(const hf_hold *a, const hf_hold *b)
 {
-    return a->thread == b->thread && a->key_length == b->key_length &&
-           memcmp(a->text, b->text, a->key_length) == 0;
+    return a->thread == b->thread && hf__same_key(a, b);
 }
 
 static hf_hold *find(const hf_hold *fresh)

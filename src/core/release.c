@@ -35,6 +35,15 @@ static void end_unknown(hf_hold *hold, const char *when)
     end_call(hold, HF_EUNKNOWN, unknown.text);
 }
 
+/* How long the server can have it still: one that is queued may be granted as long as it counts as
+ * alive, for a lease, and then it lasts another. */
+static hf__span lasts_at_most(const hf_hold *hold)
+{
+    if (HF__MUTANT(SHORT_CLEANUP))
+        return hold->lease;
+    return (hf__span){hold->longest_lease.ns * (hold->place.base > 0 ? 2 : 1)};
+}
+
 void hf__release_in_background(hf_hold *hold)
 {
     hf__core *core = hold->core;
@@ -42,8 +51,7 @@ void hf__release_in_background(hf_hold *hold)
     hold->stage = HF__HOLD_RELEASING;
     hf__list_append(&core->releasing, &hold->releasing);
     atomic_store(&hold->deadline_ns, 0);
-    hold->give_up =
-        hf__after(core->now, HF__MUTANT(SHORT_CLEANUP) ? hold->lease : hold->longest_lease);
+    hold->give_up = hf__after(core->now, lasts_at_most(hold));
     hf__timer_set(&core->timers, &hold->timer, hold->give_up);
     hf__link_submit(request_of(hold));
 }
@@ -71,9 +79,11 @@ static hf_status release_last(hf_hold *hold, hf__call *call)
     }
     if (HF__MUTANT(LOST_KEPT) && status == HF_ELOST) {
         hf__hold_over(hold);
+        hf__cohort_leave(hold);
         return status;
     }
     hf__release_in_background(hold); /* a lost one too: the server may still have it */
+    hf__cohort_leave(hold);
     if (hold->call != NULL) {
         call->deadline = hf__after(core->now, core->config.call_timeout);
         hf__timer_set(&core->timers, &call->timer, call->deadline);
@@ -94,11 +104,11 @@ hf_status hf__release_start(hf_hold *handle, hf__call *call)
         if (call != NULL)
             hf__call_done(core, call, status,
                           "the client is being closed, which releases the lock");
-    } else if (hold != NULL) {
+    } else if (hold != NULL && (status != HF_OK || !hf__cohort_hand_over(hold, call))) {
         if (call != NULL)
             call->hold = hold; /* whichever handle was the last: the hold is released */
         status = release_last(hold, call);
-    } else if (call != NULL) {
+    } else if (hold == NULL && call != NULL) {
         hf__call_done(core, call, status, status == HF_OK ? "" : "the hold has ended");
     }
     hf__hold_settle(all);

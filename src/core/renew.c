@@ -15,8 +15,6 @@
 #include "base/text.h"
 #include "core/state.h"
 
-enum { LOOK_CLOSER = -1 };
-
 static hf__request *request_of(hf_hold *hold)
 {
     return &hold->requests[HF__REQUEST_RENEW];
@@ -73,45 +71,59 @@ void hf__renew_start(hf__call *call)
 /* ---- Answers ---- */
 
 /* The fence that a note begins with; false: it does not. */
-static bool fence_of(const hf__reply *note, uint64_t *fence)
+static bool fence_of(hf__slice note, uint64_t *fence)
 {
-    size_t digits = strspn(note->text, "0123456789");
-    return hf__parse_decimal(note->text, digits, INT64_MAX, fence);
+    size_t digits = 0;
+    while (digits < note.length && note.bytes[digits] >= '0' && note.bytes[digits] <= '9')
+        digits++;
+    return hf__parse_decimal(note.bytes, digits, INT64_MAX, fence);
+}
+
+static bool says_broken(const hf_hold *hold, hf__slice note)
+{
+    uint64_t fence;
+    return fence_of(note, &fence) && fence >= hold->fence;
 }
 
 static void gone(hf_hold *hold, const hf__reply *note)
 {
-    uint64_t fence;
-    if (note != NULL && fence_of(note, &fence) && fence >= hold->fence)
+    if (note != NULL && says_broken(hold, (hf__slice){note->text, note->length}))
         hf__hold_lose(hold, HF_REASON_BROKEN, hf_reason_text(HF_REASON_BROKEN));
     else
         hf__hold_lose(hold, HF_REASON_GONE, "the server no longer knows this hold");
 }
 
+void hf__renew_broken(hf_hold *hold, hf__slice note)
+{
+    if (hold->stage == HF__HOLD_HELD && says_broken(hold, note))
+        hf__hold_lose(hold, HF_REASON_BROKEN, hf_reason_text(HF_REASON_BROKEN));
+}
+
 /* "<fence>:<words>" or, if the fence was lost, "=<value of the lock>:<words>". The words, if the
- * note is meant for this hold; else NULL. */
-static const char *words_for(const hf_hold *hold, const hf__reply *note)
+ * note is meant for this hold; else NULL. The server knows the last of the fences that a grant has.
+ */
+static const char *words_for(const hf_hold *hold, hf__slice note)
 {
     hf__slice value = hf__hold_in_key(hold);
-    const char *colon = memchr(note->text, ':', note->length);
+    const char *colon = note.length > 0 ? memchr(note.bytes, ':', note.length) : NULL;
     uint64_t fence;
     if (fence_of(note, &fence))
-        return fence == hold->fence && colon != NULL ? colon + 1 : NULL;
-    bool ours = note->length >= value.length + 2 && note->text[0] == '=' &&
-                memcmp(note->text + 1, value.bytes, value.length) == 0 &&
-                note->text[1 + value.length] == ':';
-    return ours ? note->text + value.length + 2 : NULL;
+        return fence == hold->fence_top && colon != NULL ? colon + 1 : NULL;
+    bool ours = note.length >= value.length + 2 && note.bytes[0] == '=' &&
+                memcmp(note.bytes + 1, value.bytes, value.length) == 0 &&
+                note.bytes[1 + value.length] == ':';
+    return ours ? note.bytes + value.length + 2 : NULL;
 }
 
 /* A holder is told once, with the words that came first. */
-static void revoked(hf_hold *hold, const hf__reply *note)
+void hf__renew_note(hf_hold *hold, hf__slice note)
 {
     const char *words = words_for(hold, note);
-    if (hold->revoked || words == NULL)
+    if (hold->stage != HF__HOLD_HELD || hold->revoked || words == NULL)
         return;
     hold->revoked = true;
     hold->revoked_text = hf__alloc(HF_REASON_MAX + 1); /* without the words if there is no memory */
-    size_t length = note->length - (size_t)(words - note->text);
+    size_t length = note.length - (size_t)(words - note.bytes);
     if (hold->revoked_text != NULL)
         hf__printable(hold->revoked_text, HF_REASON_MAX + 1, words, length);
     hf__tell_all(hold);
@@ -132,7 +144,7 @@ static void renewed(hf_hold *hold, int64_t remaining_ms)
     hold->core->stats.renewals++;
     if (hold->asked_to_keep)
         hold->fence_kept = sent;
-    hold->asked_to_keep = hold->look_closer = false;
+    hold->asked_to_keep = false;
     hold->link->refuses_renewals = false;
     hf__watch_renewed(hold, sent);
     if (first_call(hold) != NULL && first_call(hold)->lease.ns <= hold->asked.ns)
@@ -163,17 +175,20 @@ bool hf__renew_answered(hf_hold *hold, const hf__reply *reply)
         note = &reply->elements[1];
         reply = &reply->elements[0];
     }
-    if (reply->kind != HF__REPLY_INTEGER || reply->integer < LOOK_CLOSER)
+    if (reply->kind != HF__REPLY_INTEGER || reply->integer < HF__LOOK_CLOSER)
         return false;
-    if (reply->integer == LOOK_CLOSER)
+    if (reply->integer == HF__LOOK_CLOSER)
         return look_closer(hold);
     if (reply->integer == 0) {
         gone(hold, note);
         return true;
     }
+    /* What kept refresh from renewing it will do so again: a note stays, and so does the rest of a
+     * longer lease. */
+    hold->look_closer = note != NULL || reply->integer > hf__span_to_ms(hold->asked);
     renewed(hold, hf__sane_ms(reply->integer));
     if (note != NULL)
-        revoked(hold, note);
+        hf__renew_note(hold, (hf__slice){note->text, note->length});
     return true;
 }
 

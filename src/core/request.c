@@ -16,7 +16,7 @@ enum {
     NUMBER_MAX = 20,
     FIXED_BYTES = 200, /* more than the words of a call that do not depend on names */
     KEYS_MAX = 5,
-    ARGUMENTS_MAX = 4
+    ARGUMENTS_MAX = 6
 };
 
 static const struct {
@@ -80,63 +80,71 @@ static bool is_refresh(const hf__request *request)
     return request->kind == HF__REQUEST_RENEW && hf__request_is_plain(hf__request_hold(request));
 }
 
-/* The letters of the side keys that a script takes behind the lock itself, the last one only with
- * an owner: q queue, f fence, w notes, h holders. */
-static const char *const side_letters[HF__REQUEST_KINDS] = {"qfh", "qfwh", "fwh"};
-
-static size_t side_key_count(const hf__request *request, bool refresh)
+static void put_side_key(hf__buffer *out, char letter, const hf_hold *hold)
 {
-    static const size_t counts[HF__REQUEST_KINDS] = {2, 3, 2};
-    bool owned = hf__request_hold(request)->owner_length > 0;
-    return refresh ? 1 : counts[request->kind] + owned;
+    char side[HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
+    size_t length = hf__side_key_tagged(side, letter, hold->text, hold->key_length, hold->tag);
+    hf__resp_word(out, (hf__slice){side, length});
 }
 
-static void put_keys(const hf__request *request, bool refresh, hf__buffer *out)
+/* The letters of the side keys that a script takes behind the lock itself: q queue, f fence, w
+ * notes, h holders. Renewals name the holders only with an owner. */
+static const char *const side_letters[HF__REQUEST_KINDS] = {"qfwh", "qfwh", "fwh"};
+
+static size_t side_key_count(const hf__request *request)
+{
+    bool owned = hf__request_hold(request)->owner_length > 0;
+    return request->kind == HF__REQUEST_RENEW ? 2 + (size_t)owned : 4;
+}
+
+static void put_keys(const hf__request *request, hf__buffer *out)
 {
     const hf_hold *hold = hf__request_hold(request);
-    char side[HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
-    const char *letters = side_letters[request->kind];
-    size_t count = side_key_count(request, refresh);
+    size_t count = side_key_count(request);
     hf__resp_word(out, hf__hold_key(hold));
-    for (size_t i = 0; i < count; i++) {
-        size_t length =
-            hf__side_key_tagged(side, letters[i], hold->text, hold->key_length, hold->tag);
-        hf__resp_word(out, (hf__slice){side, length});
-    }
+    for (size_t i = 0; i < count; i++)
+        put_side_key(out, side_letters[request->kind][i], hold);
+}
+
+static void put_number(hf__buffer *out, uint64_t value)
+{
+    char number[NUMBER_MAX];
+    hf__resp_word(out, (hf__slice){number, hf__digits(number, value)});
 }
 
 static void put_ms(hf__buffer *out, hf__span span)
 {
-    char number[NUMBER_MAX];
-    hf__resp_word(out, (hf__slice){number, hf__digits(number, (uint64_t)hf__span_to_ms(span))});
+    put_number(out, (uint64_t)hf__span_to_ms(span));
 }
 
-static void put_acquire(hf_hold *hold, bool refresh, hf__buffer *out)
+static void put_acquire(hf_hold *hold, hf__buffer *out)
 {
-    (void)refresh;
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, hold->lease);
+    put_ms(out, fence_keep(hold));
+    put_number(out, hold->range);
+    put_number(out, hf__queue_number_copy(hold));
+    if (hold->owner_length > 0)
+        hf__resp_word(out, hf__hold_owner(hold));
+}
+
+static void put_release(hf_hold *hold, hf__buffer *out)
+{
+    bool may_be_late = hold->copy_lost && !HF__MUTANT(NO_TOMBSTONE) &&
+                       !(HF__MUTANT(TOMB_CANCEL) && hold->fence > 0);
+    hf__resp_word(out, hf__hold_value(hold));
+    put_ms(out, may_be_late ? hold->lease : hf__span_ms(0));
     put_ms(out, fence_keep(hold));
     if (hold->owner_length > 0)
         hf__resp_word(out, hf__hold_owner(hold));
 }
 
-static void put_release(hf_hold *hold, bool refresh, hf__buffer *out)
-{
-    (void)refresh;
-    bool may_be_late = hold->copy_lost && !HF__MUTANT(NO_TOMBSTONE);
-    hf__resp_word(out, hf__hold_value(hold));
-    put_ms(out, may_be_late ? hold->lease : hf__span_ms(0));
-    if (hold->owner_length > 0)
-        hf__resp_word(out, hf__hold_owner(hold));
-}
-
 /* For the first call that waits; what the watchdog wants is asked for along with it. */
-static void put_renew(hf_hold *hold, bool refresh, hf__buffer *out)
+static void put_renew(hf_hold *hold, hf__buffer *out)
 {
     const hf__node *first = hf__list_first(&hold->extends);
     hold->asked = hold->lease;
-    hold->asked_to_keep = !refresh;
+    hold->asked_to_keep = true;
     if (first != NULL) {
         hf__span wanted = HF__ENTRY(first, hf__call, node)->lease;
         if (wanted.ns > hold->lease.ns || hold->watch.interval.ns == 0)
@@ -144,19 +152,15 @@ static void put_renew(hf_hold *hold, bool refresh, hf__buffer *out)
     }
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, hold->asked);
-    if (refresh)
-        return;
     put_ms(out, fence_keep(hold));
     hf__resp_word(out, hf__hold_owner(hold));
 }
 
-static size_t argument_count(const hf__request *request, bool refresh)
+static size_t argument_count(const hf__request *request)
 {
-    static const size_t counts[HF__REQUEST_KINDS] = {3, 2};
+    static const size_t counts[HF__REQUEST_KINDS] = {5, 3};
     bool owned = hf__request_hold(request)->owner_length > 0;
-    if (request->kind == HF__REQUEST_RENEW)
-        return refresh ? 2 : 4;
-    return counts[request->kind] + owned;
+    return request->kind == HF__REQUEST_RENEW ? 4 : counts[request->kind] + owned;
 }
 
 static size_t bytes_of(const hf_hold *hold)
@@ -169,6 +173,7 @@ typedef struct extent { /* of one call */
     unsigned requests;
     size_t keys, arguments, bytes;
     bool refresh;
+    bool mixed; /* leases of a refresh */
     bool whole;
 } extent;
 
@@ -188,22 +193,59 @@ static bool joins(const hf__request *request, const extent *e)
 static extent measure(const hf__list *waiting, const hf__request *first)
 {
     extent e = {.bytes = FIXED_BYTES, .refresh = is_refresh(first)};
+    int64_t lease_ns = hf__request_hold(first)->lease.ns;
     for (const hf__request *r = first; r == first || (r != NULL && joins(r, &e));
          r = first->kind == HF__REQUEST_RENEW ? behind(waiting, r) : NULL) {
+        const hf_hold *hold = hf__request_hold(r);
         e.requests++;
-        e.keys += 1 + side_key_count(r, e.refresh);
-        e.arguments += argument_count(r, e.refresh);
-        e.bytes += bytes_of(hf__request_hold(r));
+        e.keys += e.refresh ? 2 : 1 + side_key_count(r);
+        e.arguments += e.refresh ? 1 : argument_count(r);
+        e.bytes += bytes_of(hold);
+        e.mixed = e.mixed || hold->lease.ns != lease_ns;
         e.whole = e.whole || r->whole;
     }
+    if (e.refresh)
+        e.arguments += e.mixed ? e.requests : 1;
     return e;
+}
+
+static void put_calls(const hf__list *waiting, const hf__request *first, const extent *e,
+                      hf__buffer *out)
+{
+    static void (*const put_arguments[])(hf_hold *, hf__buffer *) = {put_acquire, put_release,
+                                                                     put_renew};
+    const hf__request *r = first;
+    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
+        put_keys(r, out);
+    r = first;
+    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
+        put_arguments[r->kind](hf__request_hold(r), out);
+}
+
+/* In columns, so that the script can hand on a column as it is; a lease that all have stands once,
+ * since every word is a string that the server must make. */
+static void put_refresh(const hf__list *waiting, const hf__request *first, const extent *e,
+                        hf__buffer *out)
+{
+    hf_hold *holds[HF__BATCH_MAX];
+    const hf__request *r = first;
+    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r)) {
+        holds[i] = hf__request_hold(r);
+        holds[i]->asked = holds[i]->lease;
+        holds[i]->asked_to_keep = false;
+        hf__resp_word(out, hf__hold_key(holds[i]));
+    }
+    for (unsigned i = 0; i < e->requests; i++)
+        put_side_key(out, 'w', holds[i]);
+    for (unsigned i = 0; i < e->requests; i++)
+        hf__resp_word(out, hf__hold_value(holds[i]));
+    for (unsigned i = 0; i < (e->mixed ? e->requests : 1); i++)
+        put_ms(out, holds[i]->lease);
 }
 
 static bool encode_calls(const hf__list *waiting, const hf__request *first, const extent *e,
                          hf__buffer *out)
 {
-    static void (*const put_arguments[])(hf_hold *, bool, hf__buffer *) = {put_acquire, put_release,
-                                                                           put_renew};
     const hf__script *script =
         &hf__scripts[e->refresh ? HF__SCRIPT_REFRESH : kinds[first->kind].script];
     hf__slice body = {script->body, script->length};
@@ -216,12 +258,10 @@ static bool encode_calls(const hf__list *waiting, const hf__request *first, cons
     hf__resp_word(out, e->whole ? HF__SLICE("EVAL") : HF__SLICE("EVALSHA"));
     hf__resp_word(out, e->whole ? body : sha1);
     hf__resp_word(out, (hf__slice){number, hf__digits(number, e->keys)});
-    const hf__request *r = first;
-    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
-        put_keys(r, e->refresh, out);
-    r = first;
-    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
-        put_arguments[r->kind](hf__request_hold(r), e->refresh, out);
+    if (e->refresh)
+        put_refresh(waiting, first, e, out);
+    else
+        put_calls(waiting, first, e, out);
     return true;
 }
 
@@ -232,6 +272,52 @@ unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out)
         return hf__query_encode(hf__request_query(first), out) ? 1 : 0;
     extent e = measure(waiting, first);
     return encode_calls(waiting, first, &e, out) ? e.requests : 0;
+}
+
+/* ---- The reply of a call, divided among its requests ---- */
+
+static bool is_number(const hf__reply *reply, unsigned number)
+{
+    return reply->kind == HF__REPLY_INTEGER && reply->integer == number;
+}
+
+/* Refresh says how many it has looked at, then names those, in order, that must be looked at more
+ * closely; the others have been renewed for as long as was asked. */
+static bool divide_refresh(const hf__reply *reply, hf__request *const *group, unsigned count,
+                           hf__reply *parts)
+{
+    const hf__reply *named = reply->elements;
+    size_t left = reply->count;
+    if (left == 0 || !is_number(named, count))
+        return false;
+    named++;
+    left--;
+    for (unsigned i = 0; i < count; i++) {
+        hf__span asked = hf__request_hold(group[i])->asked;
+        bool special = left > 0 && is_number(named, i + 1);
+        parts[i] = (hf__reply){.kind = HF__REPLY_INTEGER};
+        parts[i].integer = special ? HF__LOOK_CLOSER : hf__span_to_ms(asked);
+        named += special;
+        left -= special;
+    }
+    return left == 0;
+}
+
+/* A call of refresh or renew is answered with an array, other calls, and all errors, as a whole. */
+bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsigned count,
+                        hf__reply *parts)
+{
+    bool renewals = group[0]->kind == HF__REQUEST_RENEW;
+    bool whole = reply->kind == HF__REPLY_ERROR || !renewals;
+    if (!whole && reply->kind != HF__REPLY_ARRAY)
+        return false;
+    if (!whole && !hf__request_hold(group[0])->asked_to_keep)
+        return divide_refresh(reply, group, count, parts);
+    if (!whole && reply->count != count)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        parts[i] = whole ? *reply : reply->elements[i];
+    return true;
 }
 
 /* ---- What came of it ---- */

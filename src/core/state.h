@@ -9,6 +9,7 @@
 #define HF_CORE_STATE_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/wheel.h"
@@ -18,6 +19,7 @@
 #include "resp/reader.h"
 
 typedef struct hf__link hf__link;
+typedef struct hf__cohort hf__cohort;
 
 /* ---- Requests ---- */
 
@@ -32,7 +34,8 @@ typedef enum hf__request_kind {
 typedef enum hf__request_place { HF__IDLE, HF__WAITING, HF__IN_FLIGHT } hf__request_place;
 
 enum {
-    HF__BATCH_MAX = 64 /* renewals in one script call: it must not keep the server for long */
+    HF__BATCH_MAX = 64,  /* renewals in one script call: it must not keep the server for long */
+    HF__LOOK_CLOSER = -1 /* instead of the remaining ms: refresh leaves this one to renew */
 };
 
 typedef struct hf__request { /* part of a hold or of a query, which its kind tells */
@@ -45,6 +48,8 @@ typedef struct hf__request { /* part of a hold or of a query, which its kind tel
     bool refused;    /* release: for a reason that will not pass */
     bool whole;      /* send the script itself: the server did not know its SHA-1 */
 } hf__request;
+
+enum { HF__FENCE_BITS = 53 }; /* Lua counts so far, and centuries do not get there */
 
 /* ---- Holds ---- */
 
@@ -62,8 +67,9 @@ typedef struct hf__listener { /* of a handle: whom to tell, and what they know *
     unsigned char told_state;
     unsigned char told_reason;
     bool told_revoked;
-    bool marked;   /* its descriptor, for what is queued */
-    hf__node node; /* in core->untold, while there may be news */
+    bool marked;        /* its descriptor, for what is queued */
+    bool listens_later; /* the application does not have the handle yet */
+    hf__node node;      /* in core->untold, while there may be news */
 } hf__listener;
 
 /* Where the next renewal of a hold is: nowhere, in link->renewals, in link->overdue, or sent. */
@@ -79,6 +85,16 @@ typedef struct hf__watch { /* what the watchdog knows about a hold */
     hf__renewal renewal;
 } hf__watch;
 
+typedef struct hf__place { /* of a hold in the queue at the server; see queue.c */
+    hf__node node;         /* in core->waiters, while it wants to queue */
+    uint64_t copy;         /* number of the last copy that was sent */
+    uint64_t base;         /* grants by copies from this one on are believed; 0: never queued */
+    hf__instant base_sent; /* S of that copy */
+    uint64_t base_run;     /* and to which server process */
+    bool passed;           /* somebody waits behind the grant that we have not heard of yet */
+    int64_t number;        /* in the queue, as last heard; 0: it has not been heard yet */
+} hf__place;
+
 /* What a renewal touches stands together at the end: ten thousand holds are more than a cache has
  * room for. */
 struct hf_hold {
@@ -89,10 +105,16 @@ struct hf_hold {
     hf__node releasing; /* in core->releasing, while in that stage */
     hf__node bucket;    /* in core->table, while held by a thread that may re-enter */
     hf__list inners;    /* re-entrant handles */
+    hf__node numbered;  /* in core->numbers, from the first request on */
+    hf__place place;
+    hf__cohort *cohort; /* of threads that want the same lock; NULL: alone */
+    hf__node lined_up;  /* in cohort->waiting */
     hf__listener listener;
     hf__call *call; /* that acquires or releases; NULL: none waits */
     char *revoked_text;
     uint64_t thread;
+    uint64_t number;     /* within its client */
+    uint64_t fence_top;  /* the last of those that were reserved with its grant */
     uint64_t run;        /* the server process that granted it */
     hf__instant granted; /* when the application got it */
     hf__instant give_up; /* releasing: the lease is over then, whatever we do */
@@ -108,8 +130,9 @@ struct hf_hold {
     bool revoked;         /* somebody has asked for it */
     bool counted;         /* among those that are held, in the statistics */
     bool reenters;
+    bool listening;              /* counted in core->listening */
     bool asked_to_keep;          /* its fence, by the last copy of a renewal */
-    bool look_closer;            /* refresh said that something is the matter with it */
+    bool look_closer;            /* something is the matter with it: not one for refresh */
     unsigned users;              /* handles in the application's hands: the memory must stay */
     _Atomic int state;           /* hf_state */
     _Atomic int64_t deadline_ns; /* valid before it; 0: not valid. Read by other threads */
@@ -126,7 +149,8 @@ struct hf_hold {
     unsigned short key_length;
     unsigned short value_length;
     unsigned short owner_length;
-    char text[]; /* key, value, owner */
+    unsigned short range; /* how many fences it asks for; once sent, it stays */
+    char text[];          /* key, value, owner */
 };
 
 /* ---- Links ---- */
@@ -139,7 +163,7 @@ typedef enum hf__link_state {
     HF__LINK_READY
 } hf__link_state;
 
-enum { HF__GREETING_MAX = 16 };
+enum { HF__GREETING_MAX = 20 };
 
 struct hf__link {
     hf__core *core;
@@ -166,6 +190,25 @@ struct hf__link {
     unsigned greeting_answered;
     char run_id[41]; /* of the server process behind it */
     uint64_t run;    /* counts the changes of run_id */
+    bool is_push;    /* the one for messages from the server; no requests go over it */
+    uint64_t pings;  /* it: how often it was sent */
+    uint64_t pongs;  /* and answered */
+};
+
+/* ---- Cohorts ---- */
+
+/* Threads of this client that want the same lock: one has it, one stands for the others at the
+ * server, the others wait here. */
+struct hf__cohort {
+    hf__node node;      /* in core->cohorts */
+    hf_hold *front;     /* held; its lock may pass on to those who wait here */
+    hf_hold *contender; /* works on it, or waits, at the server */
+    hf__list waiting;   /* holds, first come, first served */
+    bool retired;       /* nobody is left: in core->retired instead */
+    unsigned turns;     /* how often the front's lock has been passed on */
+    hf__instant began;  /* when the server granted it */
+    hf__timer timer;    /* when it may no longer be passed on: who waits goes to the server */
+    hf__instant passed; /* since when somebody elsewhere has been passed over; never: nobody */
 };
 
 /* ---- Queries ---- */
@@ -211,11 +254,31 @@ struct hf__core {
     hf__log_line log[HF__LOG_LINES];
     size_t log_first;
     size_t log_count;
-    hf__link links[HF_LINKS_MAX];
-    hf__list table[HF__BUCKETS]; /* holds that a thread may re-enter, by slot */
+    uint64_t copies; /* the last number that was given to a copy */
+    hf__list observers;
+    hf__list ended_observers;         /* freed when their calls are done */
+    hf__list seen;                    /* observers with news */
+    hf_observer *seeing;              /* the one whose callback is running; NULL: none */
+    hf__list waiters;                 /* holds that queue, or would if they could */
+    unsigned turning;                 /* fronts whose lock may be passed on here */
+    unsigned listening;               /* holds that want to hear when they are asked for */
+    bool push_denied;                 /* the server does not let us subscribe */
+    bool observing_denied;            /* nor to what happens to locks */
+    hf__link links[HF_LINKS_MAX + 1]; /* the one for pushes is behind the others */
+    hf__list table[HF__BUCKETS];      /* holds that a thread may re-enter, by slot */
+    hf__list numbers[HF__BUCKETS];    /* holds that the server may have heard of, by number */
+    hf__list cohorts[HF__BUCKETS];    /* by slot */
+    hf__list retired;                 /* cohorts to be freed at the end of the step */
 };
 
-enum { HF__TIMER_LINK, HF__TIMER_CALL, HF__TIMER_HOLD, HF__TIMER_RENEWALS };
+enum {
+    HF__TIMER_LINK,
+    HF__TIMER_CALL,
+    HF__TIMER_HOLD,
+    HF__TIMER_RENEWALS,
+    HF__TIMER_COHORT,
+    HF__TIMER_OBSERVER
+};
 
 static inline hf__slice hf__hold_key(const hf_hold *hold)
 {
@@ -230,6 +293,11 @@ static inline hf__slice hf__hold_value(const hf_hold *hold)
 static inline hf__slice hf__hold_owner(const hf_hold *hold)
 {
     return (hf__slice){hold->text + hold->key_length + hold->value_length, hold->owner_length};
+}
+
+static inline bool hf__same_key(const hf_hold *a, const hf_hold *b)
+{
+    return a->key_length == b->key_length && memcmp(a->text, b->text, a->key_length) == 0;
 }
 
 /* What its lock's key holds at the server. */
@@ -269,6 +337,8 @@ void hf__link_enqueue(hf__request *request);  /* idle -> waiting */
 void hf__link_pump(hf__link *link);           /* sends what waits, or sees that it can be sent */
 void hf__link_submit(hf__request *request);   /* both */
 void hf__link_withdraw(hf__request *request); /* waiting -> idle; otherwise nothing */
+void hf__link_wake(hf__link *link);           /* somebody needs it: sees that it comes up */
+void hf__link_close(hf__link *link);          /* nobody does any more */
 void hf__link_ready(hf__link *link);
 void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -289,8 +359,69 @@ void hf__request_settle(hf__request *request); /* if nobody needs its hold, free
  * many; 0: out of memory. */
 unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out);
 bool hf__request_is_plain(const hf_hold *hold); /* its next renewal is one for refresh.lua */
+/* Which part of a reply is for which request of the call that it answers; false: malformed. */
+bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsigned count,
+                        hf__reply *parts);
 bool hf__request_answer(hf__request *request, const hf__reply *reply); /* false: malformed */
 void hf__request_unreachable(hf__request *request, const hf_error *why);
+
+/* push.c: the link on which the server sends messages to this client */
+hf__link *hf__push_link(hf__core *core);
+bool hf__push_needed(const hf__core *core);
+bool hf__push_works(hf__core *core, const hf__link *link); /* for locks of that command link */
+void hf__push_want(hf__core *core);
+void hf__push_listen(hf_hold *hold); /* it is held from now on */
+void hf__push_unlisten(hf_hold *hold);
+void hf__push_deny(hf__core *core, const char *why);
+void hf__push_ready(hf__core *core);
+/* Sends a PING; when the answer with that number is in, all messages from before are. 0: cannot. */
+uint64_t hf__push_ping(hf__core *core);
+void hf__push_watch(hf__core *core); /* sends a PING when there has been none for a while */
+void hf__push_timer(hf__core *core);
+bool hf__push_received(hf__core *core, const hf__reply *reply); /* false: malformed */
+bool hf__push_number(hf__slice *rest, uint64_t *number); /* takes it and a blank off the front */
+void hf__push_link_ready(hf__link *link);                /* a command link is */
+
+/* observe.c: watching locks */
+void hf__observer_start(hf__core *core, hf_observer *observer);
+void hf__observer_end(hf__core *core, hf_observer *observer);
+void hf__observer_answered(hf_observer *observer, hf__query_kind kind); /* its call is done */
+void hf__observer_timer(hf__timer *timer);
+void hf__observer_bury(hf__core *core);
+void hf__observer_deny(hf__core *core, const char *why); /* the server does not allow it */
+void hf__observer_detach(hf__core *core);                /* all; the core is going away */
+void hf__observer_link_ready(hf__core *core);
+void hf__observer_link_down(hf__core *core);
+void hf__observer_subscribed(hf__core *core, hf__slice channel);
+void hf__observer_pong(hf__core *core, uint64_t number);
+void hf__observer_message(hf__core *core, hf__slice channel, hf__slice text);
+
+/* queue.c: waiting at the server */
+void hf__queue_enlist(hf_hold *hold); /* the server may hear of it from now on */
+void hf__queue_strike(hf_hold *hold);
+hf_hold *hf__queue_find(hf__core *core, uint64_t number);
+void hf__queue_want(hf_hold *hold);  /* it has found the lock busy, and may wait */
+void hf__queue_leave(hf_hold *hold); /* it does not wait any more */
+uint64_t
+hf__queue_number_copy(hf_hold *hold); /* of a copy that is about to leave; 0: not to queue */
+/* The server says that it is queued; returns when to check. */
+hf__instant hf__queue_joined(hf_hold *hold, int64_t number, int64_t remaining_ms, bool foreign);
+bool hf__queue_believes(hf_hold *hold, uint64_t copy);          /* a grant by that copy */
+void hf__queue_check_all(hf__core *core, const hf__link *link); /* of that link; NULL: of all */
+
+/* cohort.c: waiting in this process */
+bool hf__cohort_line_up(hf_hold *hold); /* false: it has to go to the server itself */
+void hf__cohort_granted(hf_hold *hold, bool others_wait);
+void hf__cohort_passed_over(hf_hold *hold); /* somebody elsewhere has begun to wait for it */
+/* It is given back, by a call or without: passes it on to the next one here, if that may be. */
+bool hf__cohort_hand_over(hf_hold *hold, hf__call *call);
+/* The hold stops to stand for others; the next one does. Behind the last request of this one. */
+void hf__cohort_leave(hf_hold *hold);
+/* The call of a contender ends: lets another one continue in its place, and returns the hold that
+ * ends with the call instead. */
+hf_hold *hf__cohort_substitute(hf_hold *hold);
+void hf__cohort_timer(hf__cohort *cohort);
+void hf__cohort_bury(hf__list *list); /* frees them */
 
 /* hold.c */
 void hf__hold_over(hf_hold *hold);   /* nothing is left to do at the server */
@@ -334,6 +465,11 @@ void hf__watch_renewals(hf__link *link); /* the time of some has come */
  * unreachable: an attempt to connect failed while the request waited; it goes on waiting unless
  * withdrawn. `why->status` of a refusal or failure that cannot pass is final for the call. */
 void hf__acquire_start(hf__core *core, hf__call *call);
+void hf__acquire_go(hf_hold *hold); /* begins, or goes on, at the server */
+void hf__acquire_set_timer(hf__call *call);
+void hf__acquire_hand_out(hf_hold *handle, hf__call *call);
+/* The server has told us of a grant without being asked. */
+void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait);
 void hf__acquire_end(hf_hold *hold, hf_status status, const char *text);
 void hf__acquire_timer(hf__call *call);
 bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply);
@@ -352,6 +488,8 @@ bool hf__release_answered(hf_hold *hold, const hf__reply *reply);
 void hf__release_refused(hf_hold *hold, const hf_error *why);
 void hf__release_unreachable(hf_hold *hold, const hf_error *why);
 
+void hf__renew_note(hf_hold *hold, hf__slice note); /* somebody asks for it */
+void hf__renew_broken(hf_hold *hold, hf__slice note);
 void hf__renew_start(hf__call *call);
 void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text);
 bool hf__renew_answered(hf_hold *hold, const hf__reply *reply);
@@ -378,6 +516,11 @@ typedef enum hf__verdict {
 
 hf__verdict hf__judge(const hf__reply *reply, const char *server, hf_error *error);
 bool hf__may_pass(hf_status status);
+
+static inline bool hf__is_fence(uint64_t number)
+{
+    return number > 0 && number < UINT64_C(1) << HF__FENCE_BITS;
+}
 
 /* Milliseconds as the server says them, within what our arithmetic can hold. */
 static inline int64_t hf__sane_ms(int64_t ms)

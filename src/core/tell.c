@@ -13,7 +13,7 @@ static void queue(hf__core *core, hf_hold *handle)
     hf__listener *listener = &handle->listener;
     bool listens = listener->function != NULL || listener->descriptor >= 0;
     listener->marked = false;
-    if (listens && !hf__node_linked(&listener->node))
+    if (listens && !listener->listens_later && !hf__node_linked(&listener->node))
         hf__list_append(&core->untold, &listener->node);
 }
 
@@ -115,7 +115,8 @@ void hf__core_told(hf__core *core)
 
 bool hf__core_has_news(const hf__core *core)
 {
-    return core->untold.count > 0 && core->telling == NULL;
+    return (core->untold.count > 0 && core->telling == NULL) ||
+           (core->seen.count > 0 && core->seeing == NULL);
 }
 
 bool hf__core_is_telling(const hf__core *core, const hf_hold *handle)

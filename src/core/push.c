@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* The link on which the server sends messages: one subscription for all locks of the client, on a
+ * channel of its own. It is opened when the first acquire finds its lock busy and wants to wait, or
+ * when one is granted that has a listener or may be passed on to another thread; and it is kept up
+ * while somebody waits, or may have to be told that others do. While messages are expected, a PING
+ * now and then tells whether they could come.
+ *
+ *     g <number> <copy> <fence> <lease ms> <1: others wait>   the hold is granted; see queue.c
+ *     i <number>                  somebody has begun to wait for what this hold has
+ *     r <number> <note>           somebody asks for it: the note that renewals bring too
+ *     x <number> <fence>          it was taken away by force, up to that fence
+ *
+ * Whoever may publish on the channel can forge these. A forged grant must guess the number of a
+ * copy, which begins at random; docs/safety.md says what that is worth. */
+#include "base/text.h"
+#include "core/state.h"
+
+hf__link *hf__push_link(hf__core *core)
+{
+    return &core->links[core->config.links];
+}
+
+bool hf__push_needed(const hf__core *core)
+{
+    return (core->waiters.count > 0 || core->turning > 0 || core->listening > 0 ||
+            core->observers.count > 0) &&
+           !core->push_denied;
+}
+
+bool hf__push_works(hf__core *core, const hf__link *link)
+{
+    const hf__link *push = hf__push_link(core);
+    return push->state == HF__LINK_READY && strcmp(push->run_id, link->run_id) == 0;
+}
+
+void hf__push_want(hf__core *core)
+{
+    hf__link *push = hf__push_link(core);
+    if (push->state == HF__LINK_DOWN && !core->push_denied && !core->closing)
+        hf__link_wake(push); /* after a failure it comes again by itself, in its time */
+}
+
+/* Somebody wants to hear when the lock is asked for. */
+void hf__push_listen(hf_hold *hold)
+{
+    if (hold->listener.function == NULL || hold->listening)
+        return;
+    hold->listening = true;
+    hold->core->listening++;
+    hf__push_want(hold->core);
+}
+
+void hf__push_unlisten(hf_hold *hold)
+{
+    hold->core->listening -= hold->listening;
+    hold->listening = false;
+}
+
+void hf__push_deny(hf__core *core, const char *why)
+{
+    core->push_denied = true;
+    hf__log(core, HF_LOG_WARNING, "no messages from the server, so those who wait poll: %s", why);
+    hf__link_close(hf__push_link(core));
+    hf__observer_link_down(core);
+}
+
+void hf__push_ready(hf__core *core)
+{
+    hf__observer_link_ready(core);
+    hf__push_watch(core);
+    hf__queue_check_all(core, NULL);
+}
+
+/* A subscription at another server process is worth nothing to the locks of this link: whichever
+ * of the two connected later is right. */
+void hf__push_link_ready(hf__link *link)
+{
+    hf__link *push = hf__push_link(link->core);
+    if (push->state == HF__LINK_READY && strcmp(push->run_id, link->run_id) != 0)
+        hf__link_fail(push, HF_EUNAVAILABLE, "%s is another process now",
+                      link->core->config.server->display);
+    hf__queue_check_all(link->core, link);
+}
+
+/* ---- PING ---- */
+
+static void set_timer(hf__link *push)
+{
+    hf__core *core = push->core;
+    hf__timer_set(&core->timers, &push->timer, hf__after(core->now, core->config.reply_timeout));
+}
+
+uint64_t hf__push_ping(hf__core *core)
+{
+    hf__link *push = hf__push_link(core);
+    hf__slice word = HF__SLICE("PING");
+    if (push->state != HF__LINK_READY)
+        return 0;
+    if (!hf__resp_encode(&push->out, &word, 1)) {
+        hf__link_fail(push, HF_ENOMEM, "out of memory");
+        return 0;
+    }
+    if (!push->timer.set)
+        set_timer(push);
+    return ++push->pings;
+}
+
+void hf__push_watch(hf__core *core)
+{
+    if (!hf__push_link(core)->timer.set)
+        hf__push_ping(core);
+}
+
+void hf__push_timer(hf__core *core)
+{
+    hf__link *push = hf__push_link(core);
+    if (push->pings > push->pongs)
+        hf__link_fail(push, HF_EUNAVAILABLE, "%s gave no answer within %lld ms",
+                      core->config.server->display,
+                      (long long)hf__span_to_ms(core->config.reply_timeout));
+    else if (hf__push_needed(core))
+        hf__push_watch(core);
+}
+
+/* ---- Messages ---- */
+
+bool hf__push_number(hf__slice *rest, uint64_t *number)
+{
+    size_t digits = 0;
+    while (digits < rest->length && rest->bytes[digits] >= '0' && rest->bytes[digits] <= '9')
+        digits++;
+    if (!hf__parse_decimal(rest->bytes, digits, INT64_MAX, number))
+        return false;
+    bool more = digits < rest->length;
+    if (more && rest->bytes[digits] != ' ')
+        return false;
+    rest->bytes += digits + more;
+    rest->length -= digits + more;
+    return true;
+}
+
+static void granted(hf_hold *hold, hf__slice rest)
+{
+    uint64_t copy, fence, lease, others;
+    if (hf__push_number(&rest, &copy) && hf__push_number(&rest, &fence) &&
+        hf__push_number(&rest, &lease) && hf__push_number(&rest, &others) && hf__is_fence(fence) &&
+        hf__queue_believes(hold, copy))
+        hf__acquire_pushed(hold, fence, hf__sane_ms((int64_t)lease), others > 0);
+}
+
+/* What cannot be understood is nobody's business: anybody may publish. */
+static void take_message(hf__core *core, const hf__reply *text)
+{
+    hf__slice rest = {text->text, text->length};
+    uint64_t number;
+    if (rest.length < 3 || rest.bytes[1] != ' ')
+        return;
+    char word = rest.bytes[0];
+    rest.bytes += 2;
+    rest.length -= 2;
+    hf_hold *hold = hf__push_number(&rest, &number) ? hf__queue_find(core, number) : NULL;
+    if (hold == NULL)
+        return;
+    if (word == 'g')
+        granted(hold, rest);
+    else if (word == 'i')
+        hf__cohort_passed_over(hold);
+    else if (word == 'r')
+        hf__renew_note(hold, rest);
+    else if (word == 'x')
+        hf__renew_broken(hold, rest);
+    hf__hold_settle(hold);
+}
+
+static bool is_word(const hf__reply *reply, const char *word)
+{
+    return reply->kind == HF__REPLY_TEXT && strcmp(reply->text, word) == 0;
+}
+
+/* "hf:e:..." and not "hf:c:..." */
+static bool is_for_observers(hf__slice channel)
+{
+    return channel.length > 3 && channel.bytes[3] == 'e';
+}
+
+bool hf__push_received(hf__core *core, const hf__reply *reply)
+{
+    hf__link *push = hf__push_link(core);
+    if (reply->kind == HF__REPLY_ERROR) { /* to a SUBSCRIBE: nothing else is asked here */
+        hf__observer_deny(core, reply->text);
+        return true;
+    }
+    if (reply->kind != HF__REPLY_ARRAY || reply->count < 2)
+        return false;
+    if (is_word(&reply->elements[0], "pong")) {
+        push->pongs++;
+        push->failures = 0;
+        hf__observer_pong(core, push->pongs);
+        return true;
+    }
+    const hf__reply *channel = &reply->elements[1], *text = &reply->elements[2];
+    hf__slice where = {channel->text, channel->length};
+    if (reply->count != 3 || channel->kind != HF__REPLY_TEXT)
+        return false;
+    if (is_word(&reply->elements[0], "subscribe"))
+        hf__observer_subscribed(core, where);
+    if (is_word(&reply->elements[0], "subscribe") || is_word(&reply->elements[0], "unsubscribe"))
+        return true;
+    if (!is_word(&reply->elements[0], "message") || text->kind != HF__REPLY_TEXT)
+        return false;
+    if (is_for_observers(where))
+        hf__observer_message(core, where, (hf__slice){text->text, text->length});
+    else
+        take_message(core, text);
+    return true;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting at the server. An acquire that finds the lock busy is put into a queue there, by the same
+ * script call; whoever releases the lock hands it to the first of the queue and sends a message to
+ * its client, which thereby holds it. Nobody asks again and again.
+ *
+ * Which message to believe. Every copy of an acquire has a number. A grant names the copy that
+ * queued: the server made it after that copy had left here, so the lease has lasted at most since
+ * then. A grant by an older copy than one that was answered with "you wait" is out of date: that
+ * grant had ended by then. A message may overtake the answer to the very copy that queued; that is
+ * normal, and it counts.
+ *
+ * Messages get lost with connections, and servers forget. So one who waits checks now and then, by
+ * sending its acquire once more: every third of its lease; when the holder's time is up, if it is
+ * near the head, one behind the other; soon and again if the holder does not use this library and
+ * will hand on to nobody; and after each link has come back. */
+#include "base/mutant.h"
+#include "base/random.h"
+#include "core/state.h"
+
+enum {
+    CHECKS_IN_A_LEASE = 3,
+    SPREAD_DIVISOR = 8, /* of the interval: by how much checks are spread */
+    NEAR_HEAD = 8,      /* so many check when the holder's time is up, */
+    STAGGER_MS = 20,    /* one so long behind the other */
+    CHECK_MIN_MS = 5,
+    PLACE_MAX = 1000000
+};
+
+/* ---- By number ---- */
+
+static hf__list *numbers_of(hf__core *core, uint64_t number)
+{
+    return &core->numbers[number % HF__BUCKETS];
+}
+
+void hf__queue_enlist(hf_hold *hold)
+{
+    if (!hf__node_linked(&hold->numbered))
+        hf__list_append(numbers_of(hold->core, hold->number), &hold->numbered);
+}
+
+void hf__queue_strike(hf_hold *hold)
+{
+    if (hf__node_linked(&hold->numbered))
+        hf__list_remove(numbers_of(hold->core, hold->number), &hold->numbered);
+}
+
+hf_hold *hf__queue_find(hf__core *core, uint64_t number)
+{
+    hf__list *list = numbers_of(core, number);
+    for (hf__node *n = hf__list_first(list); n != NULL; n = hf__list_next(list, n))
+        if (HF__ENTRY(n, hf_hold, numbered)->number == number)
+            return HF__ENTRY(n, hf_hold, numbered);
+    return NULL;
+}
+
+/* ---- Waiting ---- */
+
+static bool queues(const hf__call *call)
+{
+    return call->wait_ms != 0 && !call->polls;
+}
+
+void hf__queue_want(hf_hold *hold)
+{
+    if (!queues(hold->call) || hold->core->push_denied)
+        return;
+    if (!hf__node_linked(&hold->place.node))
+        hf__list_append(&hold->core->waiters, &hold->place.node);
+    hf__push_want(hold->core);
+}
+
+void hf__queue_leave(hf_hold *hold)
+{
+    if (hf__node_linked(&hold->place.node))
+        hf__list_remove(&hold->core->waiters, &hold->place.node);
+}
+
+/* Only with a subscription that is confirmed, at the same server process: otherwise it would be
+ * taken for dead, and skipped. */
+static bool may_queue(const hf_hold *hold)
+{
+    hf__core *core = hold->core;
+    if (hold->call == NULL || !queues(hold->call) || core->push_denied)
+        return false;
+    return hf__push_works(core, hold->link) || HF__MUTANT(QUEUE_DEAF);
+}
+
+uint64_t hf__queue_number_copy(hf_hold *hold)
+{
+    hf__place *place = &hold->place;
+    if (!may_queue(hold))
+        return 0;
+    place->copy = ++hold->core->copies;
+    if (place->base == 0 || place->base_run != hold->link->run) {
+        place->base = place->copy;
+        place->base_sent = hold->core->now;
+        place->base_run = hold->link->run;
+    }
+    return place->copy;
+}
+
+static hf__instant next_check(hf_hold *hold, int64_t remaining_ms, bool foreign)
+{
+    hf__core *core = hold->core;
+    hf__span interval = {hold->lease.ns / CHECKS_IN_A_LEASE};
+    uint64_t spread = (uint64_t)(interval.ns / SPREAD_DIVISOR);
+    interval.ns -= (int64_t)hf__random_below(&core->random, spread + 1);
+    hf__instant next = hf__after(core->now, interval);
+    int64_t behind_ms = (hold->place.number - 1) * STAGGER_MS;
+    if (foreign)
+        next = hf__earlier(next, hf__after(core->now, hold->call->retry_interval));
+    if (remaining_ms >= 0 && (foreign || hold->place.number <= NEAR_HEAD))
+        next = hf__earlier(next, hf__after(core->now, hf__span_ms(remaining_ms + 1 + behind_ms)));
+    return hf__later(next, hf__after(core->now, hf__span_ms(CHECK_MIN_MS)));
+}
+
+hf__instant hf__queue_joined(hf_hold *hold, int64_t number, int64_t remaining_ms, bool foreign)
+{
+    hf__place *place = &hold->place;
+    place->base = place->copy;
+    place->base_sent = hold->requests[HF__REQUEST_ACQUIRE].sent;
+    place->base_run = hold->link->run;
+    place->number = number < PLACE_MAX ? number : PLACE_MAX;
+    hf__queue_want(hold);
+    hf__push_watch(hold->core);
+    return next_check(hold, remaining_ms, foreign);
+}
+
+bool hf__queue_believes(hf_hold *hold, uint64_t copy)
+{
+    const hf__place *place = &hold->place;
+    if (HF__MUTANT(PUSH_EARLY) && place->number == 0)
+        return false;
+    return hold->stage == HF__HOLD_TRYING && place->base > 0 &&
+           (copy >= place->base || HF__MUTANT(PUSH_OLD)) && copy <= place->copy &&
+           place->base_run == hold->link->run && hf__push_works(hold->core, hold->link);
+}
+
+void hf__queue_check_all(hf__core *core, const hf__link *link)
+{
+    for (size_t left = core->waiters.count; left > 0 && core->waiters.count > 0; left--) {
+        hf__node *node = hf__list_first(&core->waiters);
+        hf_hold *hold = HF__ENTRY(node, hf_hold, place.node);
+        hf__list_remove(&core->waiters, node);
+        hf__list_append(&core->waiters, node);
+        if ((link == NULL || hold->link == link) && !HF__MUTANT(NO_CHECK))
+            hf__acquire_go(hold);
+    }
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* What an observer knows of its lock, and what it is told. Messages and answers to looks come on
+ * different links and overtake each other: fences tell which is newer, and a difference that a look
+ * finds is believed when messages from before are in. News wait in a list until they are told; if
+ * there are too many, or no memory, that is told instead. */
+#include "base/memory.h"
+#include "core/observer.h"
+
+enum {
+    BEHIND_MS = 2,       /* the end of a hold: then it is looked at, */
+    FOR_EVER_MS = 10000, /* or so often, if it has none */
+    NEWS_MAX = 1000
+};
+
+typedef struct news {
+    hf__node node; /* in observer->news */
+    hf_sight sight;
+} news;
+
+void hf__sight_drop(hf_observer *o)
+{
+    hf__node *node;
+    while ((node = hf__list_first(&o->news)) != NULL) {
+        hf__list_remove(&o->news, node);
+        hf__free(HF__ENTRY(node, news, node));
+    }
+}
+
+/* ---- News ---- */
+
+static void see(hf_observer *o, hf_sight_kind kind, const hf_holder *who, uint64_t fence,
+                int64_t lease_ms)
+{
+    news *fresh = o->news.count < NEWS_MAX ? hf__alloc(sizeof(*fresh)) : NULL;
+    if (o->ended) {
+        hf__free(fresh);
+        return;
+    }
+    if (fresh == NULL) {
+        o->missed = true;
+    } else {
+        fresh->sight = (hf_sight){.kind = kind, .who = *who, .fence = fence, .lease_ms = lease_ms};
+        hf__list_append(&o->news, &fresh->node);
+    }
+    if (!hf__node_linked(&o->seen))
+        hf__list_append(&o->core->seen, &o->seen);
+}
+
+bool hf__core_next_sight(hf__core *core, hf__sight *sight)
+{
+    hf__node *first = hf__list_first(&core->seen);
+    if (first == NULL || core->seeing != NULL)
+        return false;
+    hf_observer *o = HF__ENTRY(first, hf_observer, seen);
+    hf__node *node = hf__list_first(&o->news);
+    *sight = (hf__sight){.function = o->function, .arg = o->arg};
+    if (node != NULL) {
+        sight->sight = HF__ENTRY(node, news, node)->sight;
+        hf__list_remove(&o->news, node);
+        hf__free(HF__ENTRY(node, news, node));
+    } else {
+        sight->sight.kind = HF_SEEN_MISSED;
+        o->missed = false;
+    }
+    hf__list_remove(&core->seen, first);
+    if (o->news.count > 0 || o->missed)
+        hf__list_append(&core->seen, first);
+    core->seeing = o;
+    return true;
+}
+
+void hf__core_sight_told(hf__core *core)
+{
+    core->seeing = NULL;
+}
+
+bool hf__core_is_seeing(const hf__core *core, const hf_observer *o)
+{
+    return core->seeing == o;
+}
+
+/* ---- What is known ---- */
+
+static void set_look(hf_observer *o, int64_t remaining_ms)
+{
+    int64_t ms = remaining_ms < 0 ? FOR_EVER_MS : remaining_ms + BEHIND_MS;
+    o->look = hf__after(o->core->now, hf__span_ms(ms));
+}
+
+static void now_held(hf_observer *o, hf_sight_kind kind, const hf_holder *who, uint64_t fence,
+                     int64_t remaining_ms)
+{
+    o->held = true;
+    o->fence = fence;
+    o->holder = *who;
+    set_look(o, remaining_ms);
+    see(o, kind, who, fence, remaining_ms);
+}
+
+static void now_free(hf_observer *o, hf_sight_kind kind, const hf_holder *who, uint64_t fence)
+{
+    o->held = false;
+    o->fence = fence;
+    o->look = HF__NEVER;
+    see(o, kind, who, fence, 0);
+}
+
+/* The hold that was known has ended without anybody saying so. */
+static void expire(hf_observer *o)
+{
+    if (o->held)
+        now_free(o, HF_SEEN_EXPIRED, &o->holder, o->fence);
+}
+
+/* Messages and looks come on different ways, and overtake each other: what has an older fence than
+ * what is known is old. */
+void hf__sight_heard(hf_observer *o, const hf_sight *sight)
+{
+    bool ends = sight->kind == HF_SEEN_RELEASED || sight->kind == HF_SEEN_BROKEN;
+    if (!o->knows) { /* the first look will tell, and what comes behind it */
+        if (sight->kind == HF_SEEN_GRANTED)
+            o->granted = *sight;
+        if (ends)
+            o->ended_last = *sight;
+    } else if (sight->kind == HF_SEEN_GRANTED) {
+        if (sight->fence <= o->fence)
+            return;
+        expire(o);
+        now_held(o, sight->kind, &sight->who, sight->fence, sight->lease_ms);
+    } else if (ends) {
+        if (sight->fence > o->fence || (sight->fence == o->fence && o->held))
+            now_free(o, sight->kind, &sight->who, sight->fence);
+    } else {
+        see(o, sight->kind, &sight->who, sight->fence, sight->lease_ms);
+    }
+}
+
+static const hf_holder nobody;
+
+static const hf_holder *holder_in(const hf_inspection *seen)
+{
+    return seen->holder_count > 0 ? &seen->holders[0] : &nobody;
+}
+
+/* Messages that came before it may be newer. */
+static void first_look(hf_observer *o)
+{
+    const hf_inspection *seen = &o->inspection;
+    const hf_holder *who = holder_in(seen);
+    uint64_t fence = seen->fence, ended = o->ended_last.fence;
+    int64_t remaining_ms = seen->remaining_ms;
+    bool held = seen->held;
+    if (o->granted.fence > fence) {
+        who = &o->granted.who;
+        fence = o->granted.fence;
+        remaining_ms = o->granted.lease_ms;
+        held = true;
+    }
+    o->knows = true;
+    if (held && ended < fence)
+        now_held(o, HF_SEEN_HELD, who, fence, remaining_ms);
+    else
+        now_free(o, HF_SEEN_FREE, &nobody, ended > fence ? ended : fence);
+}
+
+/* What the last look has found, and no message has told by now, is told. */
+void hf__sight_confirmed(hf_observer *o)
+{
+    const hf_inspection *seen = &o->inspection;
+    o->pending = 0;
+    if (seen->fence < o->fence)
+        return;
+    if (o->held && (seen->fence > o->fence || !seen->held))
+        expire(o);
+    bool foreign = seen->held && !o->held && o->asked_free; /* it has no fence of its own */
+    if (seen->held && (seen->fence > o->fence || foreign))
+        now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
+    else if (o->held)
+        set_look(o, seen->remaining_ms);
+}
+
+/* A difference may be on its way as a message: then it is in before the answer to a PING. */
+void hf__sight_looked(hf_observer *o)
+{
+    const hf_inspection *seen = &o->inspection;
+    o->look = HF__NEVER;
+    if (!o->knows) {
+        first_look(o);
+        return;
+    }
+    bool differs = seen->fence != o->fence || seen->held != o->held;
+    o->pending = differs && o->subscribed ? hf__push_ping(o->core) : 0;
+    if (o->pending == 0)
+        hf__sight_confirmed(o);
+}
