@@ -53,7 +53,7 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 2
+#define HF_VERSION_MINOR 3
 #define HF_VERSION_PATCH 0
 
 #if defined(__GNUC__)
@@ -65,17 +65,19 @@ extern "C" {
 typedef struct hf_client hf_client;
 typedef struct hf_hold hf_hold;
 typedef struct hf_cancel hf_cancel;
+typedef struct hf_observer hf_observer;
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-#define HF_NAME_MAX     1024      /* bytes of key prefix + lock name                              */
-#define HF_OWNER_MAX    256       /* bytes of an owner's name                                     */
-#define HF_LABEL_MAX    64        /* bytes of a label                                             */
-#define HF_REASON_MAX   120       /* bytes of the text that goes with hf_revoke()                 */
-#define HF_LEASE_MIN_MS 100       /* the shortest lease                                           */
-#define HF_MS_MAX       604800000 /* the longest duration that any option takes: one week         */
-#define HF_LINKS_MAX    8         /* command connections of one client                            */
-#define HF_PENDING_MAX  16384     /* requests that may be unanswered on one connection            */
+#define HF_NAME_MAX        1024 /* bytes of key prefix + lock name                              */
+#define HF_OWNER_MAX       256  /* bytes of an owner's name                                     */
+#define HF_LABEL_MAX       64   /* bytes of a label                                             */
+#define HF_REASON_MAX      120  /* bytes of the text that goes with hf_revoke()                 */
+#define HF_LEASE_MIN_MS    100  /* the shortest lease                                           */
+#define HF_MS_MAX          604800000 /* the longest duration that any option takes: one week         */
+#define HF_LOCAL_TURNS_MAX 1000  /* see local_turns                                              */
+#define HF_LINKS_MAX       8     /* command connections of one client                            */
+#define HF_PENDING_MAX     16384 /* requests that may be unanswered on one connection            */
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
@@ -111,7 +113,7 @@ typedef struct hf_error {
 
 HF_API const char *hf_status_name(hf_status status); /* "HF_EBUSY"; never NULL, static storage */
 HF_API const char *hf_status_text(hf_status status); /* the texts above; the same              */
-HF_API const char *hf_version(void);                 /* "0.2.0" of the library that is loaded  */
+HF_API const char *hf_version(void);                 /* "0.3.0" of the library that is loaded  */
 
 /* ---- Client ---------------------------------------------------------------------------------- */
 
@@ -161,9 +163,13 @@ typedef struct hf_client_options {
     int64_t call_timeout_ms;    /* bound of one call (see hf_acquire); default 3 000             */
     int64_t max_lease_ms;       /* the longest lease that an acquire may ask for; default 60 000 */
     int links;                  /* command connections, opened when needed; default 4            */
-    hf_log_function *log;       /* default: no log                                               */
+    int local_turns;      /* how often in a row a lock passes between threads of this client without
+                             asking the server, see hf_acquire(); default 64, -1: never               */
+    hf_log_function *log; /* default: no log                                               */
     void *log_arg;
     const hf_transport *transport; /* default: sockets; must outlive the client                   */
+    bool fair;     /* all acquires are fair, see hf_acquire()                            */
+    bool own_loop; /* no threads; your loop calls hf_process(): see "Your own loop" */
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
@@ -180,7 +186,8 @@ typedef struct hf_client_options {
 HF_API hf_status hf_open(const char *url, const hf_client_options *options, hf_client **client,
                          hf_error *error);
 
-/* Ends a client. Calls that wait in other threads return HF_ECLOSED. Holds that are still live are
+/* Ends a client. Calls that wait in other threads return HF_ECLOSED, and operations that are under
+ * way (hf_acquire_async) are told so before this returns. Holds that are still live are
  * released, for call_timeout_ms together; those left unanswered end with their lease. The hf_hold
  * pointers stay yours: each must still go to hf_release(), which then says HF_ECLOSED.
  * HF_OK, HF_EUNKNOWN (some release was not answered), HF_EFORKED (freed in a child) or, doing
@@ -223,10 +230,11 @@ typedef struct hf_event {
 /* Told whenever the state of a hold changes and when somebody asks for the lock; changes that
  * overtake each other are told as one. LOST comes by the local deadline, also if the server and the
  * network are dead, and at once when the server says that the hold is gone. Runs on a thread that
- * the client has for this, one at a time, with no library lock held: it delays other callbacks of
- * the client, but no call and no renewal. Calls that wait return HF_EDEADLK in here. When a release
- * of the hold (hf_release, hf_release_nowait) has returned, it does not run any more and will not
- * run again: so a release waits for it to return (except one that is made from a callback). */
+ * the client has for this (or in hf_process(), with own_loop), one at a time, with no library lock
+ * held: it delays other callbacks of the client, but no call and no renewal. Calls that wait return
+ * HF_EDEADLK in here. When a release of the hold (hf_release, hf_release_nowait) has returned, it
+ * does not run any more and will not run again: so a release waits for it to return (except one
+ * that is made from a callback, and hf_release_async). */
 typedef void hf_event_function(void *arg, const hf_event *event);
 
 /* ---- Lock ------------------------------------------------------------------------------------ */
@@ -238,8 +246,9 @@ typedef struct hf_acquire_options {
     size_t name_length; /* bytes in the name; 0: up to its NUL. For names that contain NUL bytes */
     int64_t lease_ms; /* HF_LEASE_MIN_MS to max_lease_ms of the client; default 10 000            */
     int64_t wait_ms;  /* how long to wait for a lock that is held; 0: one try, -1: no limit       */
-    int64_t retry_interval_ms; /* pause between tries; default 100; less than 10 counts as 10 */
-    int64_t max_retries; /* tries after the first; 0: no limit if wait_ms is given, else none */
+    int64_t retry_interval_ms; /* given: poll, with this pause between tries, instead of queueing;
+                                  less than 10 counts as 10; see hf_acquire() for the default     */
+    int64_t max_retries; /* given: poll, and try so often after the first time                  */
     hf_cancel *cancel;   /* see hf_cancel_new(); default none                                 */
 
     /* Renewal. JEOPARDY is told when a renewal is not answered within renew_timeout_ms after it
@@ -259,6 +268,7 @@ typedef struct hf_acquire_options {
     const char *label; /* shown to operators; at most HF_LABEL_MAX printable bytes; default none */
     bool no_renewal; /* renewed by hf_extend() only                                              */
     bool no_reentry; /* the calling thread may not take it a second time                         */
+    bool fair;       /* strictly first come, first served, for every thread                      */
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
@@ -267,10 +277,27 @@ typedef struct hf_acquire_options {
  * and not beginning with "hf:", where the library keeps its own keys. The lock is the plain string
  * key prefix + name, so programs that use SET NX PX on that key take part.
  *
- * Tries once, or again until a limit is reached: wait_ms or max_retries, whichever comes first.
+ * Tries once, or waits until a limit is reached: wait_ms or max_retries, whichever comes first.
  * With wait_ms > 0 the call returns within wait_ms, whatever the server does. Otherwise each try is
  * bounded by call_timeout_ms. What may pass is tried again (lock held, server gone, loading,
- * read-only, out of memory); what cannot pass returns at once. Waiting is not in order of arrival.
+ * read-only, out of memory); what cannot pass returns at once.
+ *
+ * Waiting. A call that may wait and finds the lock held joins a queue at the server; whoever
+ * releases the lock hands it to the first of the queue who is alive, with one message. Nobody else
+ * is woken, and processes are served in the order in which they came. Threads of one client that
+ * want the same lock line up behind one of them; among them the lock may pass on without a message,
+ * each time with a fence of its own: at most local_turns times in a row, for a third of a lease,
+ * and not when another process has been passed over for 20 ms. So a thread may overtake those of
+ * other processes, by that much. With `fair`, in this call or for the whole client, every thread
+ * queues for itself: strictly first come, first served. Both kinds may be used on one name. A lock
+ * that was passed on is valid for at least a third of its lease at first, and renewed as planned;
+ * operators see the thread and label that the server granted it to. Calls with no_renewal, and with
+ * another lease than the one before, are served by the server. A process that dies or is cut off is
+ * skipped; one that is stopped when its turn comes costs a lease. Should a message be lost, the
+ * lock is found by a check: every third of a lease, and when the lease of a holder that died is
+ * over. With retry_interval_ms or max_retries the call polls instead: it never waits in the queue,
+ * and gets the lock only when nobody does. The same, every 100 ms, while the server does not allow
+ * SUBSCRIBE and PUBLISH (logged once). Programs that poll with SET NX may come before the queue.
  *
  * Re-entry. A thread that acquires a lock which it has acquired before, and which is still valid,
  * gets it at once and without any message: another handle on the same hold, with the same fence
@@ -335,9 +362,95 @@ HF_API uint64_t hf_fence(const hf_hold *hold);
  * or the client is closed or the parent's. Asking again gives the same one. */
 HF_API int hf_descriptor(hf_hold *hold);
 
+/* ---- Without waiting ------------------------------------------------------------------------- */
+
+/* The calls below start an operation and return; what came of it is told to a function of yours.
+ * If the call returns HF_OK, that function runs exactly once, whatever happens, and never inside
+ * the call that started the operation (but perhaps before that call has returned, on the client's
+ * thread). If it returns anything else, the function never runs.
+ *
+ * Callbacks of a client, these and on_event, run one at a time, with no library lock held, on a
+ * thread that the client has for this; or, if it was opened with own_loop, in hf_process() and at
+ * last in hf_close(). They may make all calls that do not wait: start further operations,
+ * hf_release_nowait(), hf_cancel_fire(). Calls that wait return HF_EDEADLK in there. A callback
+ * that takes its time delays other callbacks of the client, but no call and no renewal (in an own
+ * loop, all of that).
+ *
+ * hf_close() ends what is under way: functions that have not run yet run before it returns, so do
+ * not call it with something locked that they need. In a child after fork() none runs. */
+
+/* Acquires of one client whose functions have not run yet. */
+#define HF_OPERATIONS_MAX 65536
+
+typedef uint64_t hf_operation; /* never 0, and never the same twice in a client */
+
+/* error->status as hf_acquire() would return it. HF_OK: the hold is yours. Otherwise it is NULL. */
+typedef void hf_acquired_function(void *arg, hf_hold *hold, const hf_error *error);
+/* error->status as hf_release() would return it. */
+typedef void hf_done_function(void *arg, const hf_error *error);
+
+/* Acquires without waiting: as hf_acquire(), with the same options, limits and outcomes, except
+ * that there is no thread whose lock it would be: each operation is an owner of its own, unless
+ * `owner` names one, and nobody re-enters its hold. A `cancel` may be freed when the function runs.
+ * *operation (which may be NULL) can be given to hf_cancel_operation(); it is set before the
+ * function can run, and 0 if the call fails.
+ * HF_OK: `function` will run. Otherwise: HF_EINVAL, HF_ENOMEM, HF_ECLOSED, HF_EFORKED, or
+ * HF_EUNAVAILABLE if HF_OPERATIONS_MAX are outstanding.
+ *
+ * Requests of operations leave at once over a connection that is idle, and otherwise together with
+ * others: so start as many as there are to do. */
+HF_API hf_status hf_acquire_async(hf_client *client, const char *name,
+                                  const hf_acquire_options *options, hf_acquired_function *function,
+                                  void *arg, hf_operation *operation, hf_error *error);
+
+/* Releases and frees the hold and clears the pointer, whatever is returned, without waiting; then
+ * on_event of the hold begins no more, and if it is running just now, `function` runs after it.
+ * HF_OK: `function` will run. HF_ENOMEM: it will not; released as by hf_release_nowait().
+ * HF_ECLOSED, HF_EFORKED: it will not; as in hf_release(). HF_EINVAL: there is no hold.
+ * With function NULL this is hf_release_nowait(). */
+HF_API hf_status hf_release_async(hf_hold **hold, hf_done_function *function, void *arg,
+                                  hf_error *error);
+
+/* Asks for the end of an acquire. Its function still runs, with HF_ECANCELLED, or with what had
+ * happened before: look at what it is given. Does not wait. HF_OK, also if that acquire has ended
+ * already; HF_EINVAL: there was none; HF_ECLOSED, HF_EFORKED. */
+HF_API hf_status hf_cancel_operation(hf_client *client, hf_operation operation);
+
+/* ---- Your own loop --------------------------------------------------------------------------- */
+
+/* A client that was opened with own_loop = true has no thread (except while a host name is being
+ * looked up). Renewals, answers and callbacks happen when your loop calls hf_process(), so it must
+ * come back in time: a lease that nobody renews is lost. With any loop:
+ *
+ *     add hf_loop_descriptor(client) to what you poll for reading
+ *     for (;;) {
+ *         poll(..., hf_loop_timeout_ms(client) or less);
+ *         hf_process(client, &error);
+ *     }
+ *
+ * Calls of all kinds may be made from any thread, also those that wait (outside of callbacks); they
+ * make the descriptor readable if there is something to do for the loop. */
+
+/* Readable while there is something for hf_process(), including when its time has come: a loop
+ * that cannot wait for a limited time needs nothing else. It is the client's: do not read or close
+ * it; it is closed by hf_close(), so take it out of your loop before. -1: the client has threads,
+ * or is NULL or the parent's. */
+HF_API int hf_loop_descriptor(hf_client *client);
+
+/* When to call hf_process() at the latest: milliseconds from now, or -1: when the descriptor is
+ * readable. -1 also if the client has threads, or is NULL or the parent's. It changes with every
+ * call: ask each time before you wait. */
+HF_API int hf_loop_timeout_ms(hf_client *client);
+
+/* Does what there is to do, runs callbacks, and returns without ever waiting (but for them). Of no
+ * use, but harmless, when the descriptor is not readable. HF_OK; HF_EINVAL: the client has threads,
+ * or another thread is in here; HF_EDEADLK: called from a callback; HF_EFORKED. */
+HF_API hf_status hf_process(hf_client *client, hf_error *error);
+
 /* ---- Looking from outside -------------------------------------------------------------------- */
 
 #define HF_HOLDERS_MAX 16
+#define HF_WAITERS_MAX 32
 
 typedef struct hf_holder { /* one hold, as its value at the server says */
     char client_id[33];    /* empty: a program that does not use this library                   */
@@ -346,7 +459,8 @@ typedef struct hf_holder { /* one hold, as its value at the server says */
     uint64_t pid;
     uint64_t thread;
     uint64_t number;      /* of the hold, within its client                                    */
-    int64_t remaining_ms; /* of this hold at the server; -1: it never expires                  */
+    int64_t remaining_ms; /* of this hold at the server; -1: it never expires. Of a waiter: 0   */
+    int64_t waited_ms;    /* of a waiter: since it joined the queue                            */
 } hf_holder;
 
 typedef struct hf_inspection {
@@ -356,11 +470,15 @@ typedef struct hf_inspection {
     char owner[HF_OWNER_MAX + 1]; /* as it stands in the lock's key: the injected owner, or the
                                      whole value; cut if a foreign one is longer               */
     bool shared;                  /* by an injected owner                                      */
-    uint64_t fence;               /* of the last grant; 0: unknown                             */
+    uint64_t fence;               /* the highest that was given out or reserved; 0: unknown    */
     int64_t remaining_ms;         /* of the lock at the server; -1: it never expires           */
     uint64_t hold_count;          /* live holds: 1, or those that share it                     */
     size_t holder_count;          /* of them, how many are in `holders`                        */
     hf_holder holders[HF_HOLDERS_MAX]; /* those that last longest first                        */
+    uint64_t queue_length;             /* how many wait in the queue, threads that line up
+                                          behind one of their own process not counted          */
+    size_t waiter_count;               /* of them, how many are in `waiters`                   */
+    hf_holder waiters[HF_WAITERS_MAX]; /* in the order in which they will be served            */
 } hf_inspection;
 
 /* Asks the server who holds a lock. name_length 0: up to the NUL. HF_OK: *inspection is filled,
@@ -377,18 +495,59 @@ typedef bool hf_list_function(void *arg, const hf_inspection *inspection);
 HF_API hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see, void *arg,
                          hf_error *error);
 
-/* Asks the holder to give up: with its next renewal it is told HF_REASON_REVOKED and the text
- * `why` (at most HF_REASON_MAX bytes; NULL: none). What it does then is up to it; a hold is
- * told once. HF_OK: somebody holds it, and the request is left for them; HF_ENOTHELD. */
+/* Asks the holder to give up: at once if its client is connected for messages (it is once it has
+ * waited for a lock, or if the hold has an on_event), else with its next renewal, it is told
+ * HF_REASON_REVOKED and the text `why` (at most HF_REASON_MAX bytes; NULL: none). What it does then
+ * is up to it; a hold is told once. HF_OK: somebody holds it, and the request is left for them;
+ * HF_ENOTHELD. */
 HF_API hf_status hf_revoke(hf_client *client, const char *name, size_t name_length, const char *why,
                            hf_error *error);
 
-/* Takes the lock away by force from whoever holds it now. Its holder finds out with its next
- * renewal or release, and works on until then: so the fence is raised, and *fence (which may be
- * NULL) is the new one: larger than the victim's. Make the store know it first. HF_ENOTHELD: nobody
- * held it, or another hold followed meanwhile, which was left alone. */
+/* Takes the lock away by force from whoever holds it now, and hands it on. Its holder finds out
+ * like one that is revoked, or with its release, and works on until then: so the fence is raised,
+ * and *fence (which may be NULL) is the new one: larger than the victim's. Make the store know it
+ * first. HF_ENOTHELD: nobody held it, or another hold followed meanwhile, which was left alone. */
 HF_API hf_status hf_break(hf_client *client, const char *name, size_t name_length, uint64_t *fence,
                           hf_error *error);
+
+/* Watching a lock: what happens to it, as it happens. */
+typedef enum hf_sight_kind {
+    HF_SEEN_HELD,     /* at the start: `who` has it                                             */
+    HF_SEEN_FREE,     /* at the start: nobody does                                              */
+    HF_SEEN_GRANTED,  /* `who` has got it, for lease_ms unless it is renewed                    */
+    HF_SEEN_RELEASED, /* by `who`                                                               */
+    HF_SEEN_EXPIRED,  /* it ended without a release                                             */
+    HF_SEEN_WAITING,  /* `who` has joined the queue                                             */
+    HF_SEEN_REVOKED,  /* somebody has asked `who` to give it up                                 */
+    HF_SEEN_BROKEN,   /* it was taken away from `who` by force                                  */
+    HF_SEEN_MISSED    /* more has happened than could be kept                                   */
+} hf_sight_kind;
+
+typedef struct hf_sight {
+    hf_sight_kind kind;
+    hf_holder who;  /* empty for programs that do not use this library                          */
+    uint64_t fence; /* of the lock then: the highest that was given out or reserved             */
+    int64_t lease_ms;
+} hf_sight;
+
+typedef void hf_sight_function(void *arg, const hf_sight *sight);
+
+/* Calls `function` with what happens to a lock, beginning with HF_SEEN_HELD or HF_SEEN_FREE, until
+ * hf_observe_end(). It runs where on_event runs, and may do what that may. What this library does
+ * is heard by message, the end of a lease by a look at that moment. What other programs do to the
+ * key is found by looking, every 10 s and when a lease ends; while the connection is down or the
+ * server does not allow SUBSCRIBE, everything is, once a second. Turns that threads of one
+ * client take among themselves are one grant. A lock of the same name in another database of the
+ * server may be heard too: Redis has one set of channels for all. name_length 0: up to the NUL.
+ * HF_OK: *observer is yours. Watched locks cost the server a message for everything that happens to
+ * them. */
+HF_API hf_status hf_observe(hf_client *client, const char *name, size_t name_length,
+                            hf_sight_function *function, void *arg, hf_observer **observer,
+                            hf_error *error);
+
+/* Ends it and clears the pointer, also after hf_close(). `function` does not run any more when this
+ * returns, unless this is called from a callback. NULL and a pointer to NULL are fine. */
+HF_API void hf_observe_end(hf_observer **observer);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
@@ -406,6 +565,7 @@ typedef struct hf_histogram {
 typedef struct hf_stats {
     uint64_t acquisitions; /* acquires that were granted by the server                         */
     uint64_t reentries;    /* and those that needed no message                                 */
+    uint64_t turns;        /* acquisitions that came from another thread of this client          */
     uint64_t contentions;  /* acquires that found the lock held, however they ended            */
     uint64_t failures;     /* acquires that were begun and not granted                         */
     uint64_t releases;     /* holds that were given back while they were valid                 */

@@ -71,10 +71,12 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
                  .reply_timeout = hf__span_ms(options->reply_timeout_ms),
                  .call_timeout = hf__span_ms(options->call_timeout_ms),
                  .fence_keep = hf__span_ms(FENCE_KEEP_MS),
-                 .links = options->links},
+                 .links = options->links,
+                 .local_turns = options->local_turns},
         .transport = options->transport != NULL ? options->transport : &hf__socket_transport,
         .log = options->log,
         .log_arg = options->log_arg,
+        .own_loop = options->own_loop,
     };
     hf_status status = identify(client, &config.core.seed, error);
     if (status != HF_OK)
@@ -82,6 +84,7 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
     memcpy(config.core.client_id, client->client_id, sizeof(client->client_id));
     client->max_lease_ms = options->max_lease_ms;
     client->reply_timeout_ms = options->reply_timeout_ms;
+    client->fair = options->fair;
     client->prefix = hf__copy_text(options->prefix);
     if (client->prefix != NULL)
         client->driver = hf__driver_new(&config);

@@ -16,6 +16,7 @@ struct hf_client {
     size_t prefix_length;
     int64_t max_lease_ms;
     int64_t reply_timeout_ms;
+    bool fair;
     char client_id[33];
     char host[65];
     uint64_t pid;
@@ -27,6 +28,13 @@ void hf__client_release(hf_client *client); /* drops a reference */
 /* What forbids a call that waits: HF_OK, HF_EFORKED or HF_EDEADLK, and says so in `error`. */
 hf_status hf__client_check(const hf_client *client, hf_error *error);
 
+/* hold.c: a hold for one acquire, with checked options; a lone one has an owner of its own and is
+ * never re-entered. NULL: out of memory. */
+hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,
+                             bool lone);
+/* hold.c: the call that acquires it. */
+hf__call hf__client_new_call(const hf_client *client, hf_hold *hold,
+                             const hf_acquire_options *options);
 /* hold.c: what a call came to, for its caller. */
 hf_status hf__call_outcome(hf_error *error, hf_status status, const hf__call *call);
 

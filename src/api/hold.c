@@ -4,13 +4,20 @@
 #include "core/fail.h"
 #include "net/clock.h"
 
+enum { RETRY_INTERVAL_MS = 100 };
+
+static uint64_t fresh_number(void)
+{
+    static atomic_uint_fast64_t last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
 /* A number for the calling thread that is never given to another one, unlike pthread_self(). */
 static uint64_t thread_number(void)
 {
-    static atomic_uint_fast64_t last;
     static _Thread_local uint64_t mine;
     if (mine == 0)
-        mine = atomic_fetch_add(&last, 1) + 1;
+        mine = fresh_number();
     return mine;
 }
 
@@ -27,18 +34,19 @@ static hf__slice slice_or_none(const char *text)
     return text != NULL ? hf__slice_text(text) : (hf__slice){NULL, 0};
 }
 
-static hf_hold *new_hold(hf_client *client, const char *name, const hf_acquire_options *options)
+hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,
+                             bool lone)
 {
     hf__wish wish = {.who = {.client_id = client->client_id,
                              .host = client->host,
                              .pid = client->pid,
-                             .thread = thread_number(),
+                             .thread = lone ? fresh_number() : thread_number(),
                              .number = atomic_fetch_add(&client->next_number, 1)},
                      .prefix = {client->prefix, client->prefix_length},
                      .name = {name, options->name_length},
                      .owner = slice_or_none(options->owner),
                      .label = slice_or_none(options->label),
-                     .reenters = !options->no_reentry,
+                     .reenters = !options->no_reentry && !lone,
                      .lease = hf__span_ms(options->lease_ms),
                      .renew_interval =
                          hf__span_ms(options->no_renewal ? 0 : options->renew_interval_ms),
@@ -46,21 +54,32 @@ static hf_hold *new_hold(hf_client *client, const char *name, const hf_acquire_o
                      .max_hold = hf__span_ms(options->max_hold_ms),
                      .warn = hf__span_ms(options->warn_ms),
                      .on_event = options->on_event,
-                     .arg = options->arg};
+                     .arg = options->arg,
+                     .listens_later = lone};
     hf_hold *hold = hf__hold_new(&wish);
     if (hold != NULL)
         hf__hold_set_client(hold, client);
     return hold;
 }
 
+hf__call hf__client_new_call(const hf_client *client, hf_hold *hold,
+                             const hf_acquire_options *options)
+{
+    int64_t interval_ms = options->retry_interval_ms;
+    return (hf__call){.kind = HF__CALL_ACQUIRE,
+                      .hold = hold,
+                      .wait_ms = options->wait_ms,
+                      .max_retries = options->max_retries,
+                      .polls = options->max_retries > 0 || interval_ms > 0,
+                      .fair = options->fair || client->fair,
+                      .retry_interval =
+                          hf__span_ms(interval_ms > 0 ? interval_ms : RETRY_INTERVAL_MS)};
+}
+
 static hf_status run_acquire(hf_client *client, hf_hold *fresh, const hf_acquire_options *options,
                              hf_hold **hold, hf_error *error)
 {
-    hf__call call = {.kind = HF__CALL_ACQUIRE,
-                     .hold = fresh,
-                     .wait_ms = options->wait_ms,
-                     .max_retries = options->max_retries,
-                     .retry_interval = hf__span_ms(options->retry_interval_ms)};
+    hf__call call = hf__client_new_call(client, fresh, options);
     hf__cancel_entry entry = {.driver = client->driver, .call = &call};
     atomic_fetch_add(&client->references, 1); /* the hold's; also in case of hf_close() meanwhile */
     hf__cancel_attach(options->cancel, &entry);
@@ -69,7 +88,7 @@ static hf_status run_acquire(hf_client *client, hf_hold *fresh, const hf_acquire
     if (!call.done)
         hf__hold_drop(fresh); /* never started */
     if (status == HF_OK)
-        *hold = fresh;
+        *hold = call.hold; /* which may be another one: see core/cohort.c */
     else
         hf__client_release(client);
     return hf__call_outcome(error, status, &call);
@@ -95,7 +114,7 @@ hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_optio
         status = hf__driver_listen(client->driver);
     if (status != HF_OK)
         return hf__fail(error, status, "%s", hf_status_text(status));
-    hf_hold *fresh = new_hold(client, name, &checked);
+    hf_hold *fresh = hf__client_new_hold(client, name, &checked, false);
     if (fresh == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
     return run_acquire(client, fresh, &checked, hold, error);

@@ -41,6 +41,46 @@ static hf_status ask(hf_client *client, hf__query_kind kind, hf__slice name, hf_
     return run(client, hf__query_new(kind, prefix, name, text, number), answer, error);
 }
 
+/* ---- Observe ---- */
+
+hf_status hf_observe(hf_client *client, const char *name, size_t name_length,
+                     hf_sight_function *function, void *arg, hf_observer **observer,
+                     hf_error *error)
+{
+    if (observer == NULL)
+        return hf__fail(error, HF_EINVAL, "observer is NULL");
+    *observer = NULL;
+    if (client == NULL || function == NULL)
+        return hf__fail(error, HF_EINVAL, "%s is NULL", client == NULL ? "client" : "function");
+    hf_status status = hf__name_check(client, name, &name_length, error);
+    if (status != HF_OK)
+        return status;
+    hf__slice prefix = {client->prefix, client->prefix_length};
+    hf_observer *fresh = hf__observer_new(prefix, (hf__slice){name, name_length}, function, arg);
+    if (fresh == NULL)
+        return hf__fail(error, HF_ENOMEM, "out of memory");
+    hf__observer_set_client(fresh, client);
+    atomic_fetch_add(&client->references, 1);
+    *observer = fresh; /* now: the function may run before we are back */
+    status = hf__driver_observe(client->driver, fresh);
+    if (status == HF_OK)
+        return hf__ok(error);
+    *observer = NULL;
+    hf__observer_drop(fresh);
+    hf__client_release(client);
+    return hf__fail(error, status, "%s", hf_status_text(status));
+}
+
+void hf_observe_end(hf_observer **observer)
+{
+    if (observer == NULL || *observer == NULL)
+        return;
+    hf_client *client = hf__observer_client(*observer);
+    hf__driver_unobserve(client->driver, *observer);
+    *observer = NULL;
+    hf__client_release(client);
+}
+
 /* ---- Inspect ---- */
 
 static hf_status inspect(hf_client *client, hf__slice name, hf__answer *answer, hf_error *error)

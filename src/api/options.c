@@ -17,7 +17,7 @@ enum {
     MAX_LEASE_MS = 60000,
     LEASE_MS = 10000,
     LINKS = 4,
-    RETRY_INTERVAL_MS = 100,
+    LOCAL_TURNS = 64,
     RETRY_INTERVAL_MIN_MS = 10,
     RENEW_INTERVAL_MIN_MS = 10,
     RENEWALS_IN_A_LEASE = 3
@@ -69,6 +69,11 @@ hf_status hf__client_options_read(const hf_client_options *given, hf_client_opti
         options->links = LINKS;
     if (options->links < 1 || options->links > HF_LINKS_MAX)
         return hf__fail(error, HF_EINVAL, "links must be 1 to %d", HF_LINKS_MAX);
+    if (options->local_turns == 0)
+        options->local_turns = LOCAL_TURNS;
+    if (options->local_turns < -1 || options->local_turns > HF_LOCAL_TURNS_MAX)
+        return hf__fail(error, HF_EINVAL, "local_turns must be -1 (never) to %d",
+                        HF_LOCAL_TURNS_MAX);
     if (options->prefix == NULL)
         options->prefix = "";
     if (strnlen(options->prefix, HF_NAME_MAX) >= HF_NAME_MAX)
@@ -103,8 +108,9 @@ static hf_status read_waiting(hf_acquire_options *options, hf_error *error)
                         (long long)HF_MS_MAX);
     if (options->max_retries < 0)
         return hf__fail(error, HF_EINVAL, "max_retries must not be negative");
-    hf_status status =
-        read_ms(&options->retry_interval_ms, "retry_interval_ms", RETRY_INTERVAL_MS, error);
+    if (options->retry_interval_ms == 0)
+        return HF_OK; /* whether it was given decides more than the interval */
+    hf_status status = read_ms(&options->retry_interval_ms, "retry_interval_ms", 0, error);
     if (options->retry_interval_ms < RETRY_INTERVAL_MIN_MS)
         options->retry_interval_ms = RETRY_INTERVAL_MIN_MS;
     return status;

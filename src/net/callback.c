@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Code of the application, run by us: the log hook and what listens to holds. It runs without the
- * mutex, so the core must be consistent, and anything may have changed when it returns; and with a
- * mark on the thread, so that calls that wait turn back instead of waiting for themselves.
+/* Code of the application, run by us: the log hook, what listens to holds, and the callbacks of
+ * operations (operation.c). It runs without the mutex, so the core must be consistent, and anything
+ * may have changed when it returns; and with a mark on the thread, so that calls that wait turn
+ * back instead of waiting for themselves.
  *
  * The log hook runs on whichever thread has something to say. What listens to holds is run by a
  * thread of its own, the teller, which is started when the first listener comes: so a listener that
  * takes its time holds up other listeners, and neither calls nor renewals. A release waits until
- * the listener of its hold has returned, unless it comes from a callback itself. */
+ * the listener of its hold has returned, unless it comes from a callback itself. The teller also
+ * runs the callbacks of operations, in turns with them.
+ *
+ * A driver with an own loop has no teller. hf_process() does its work, and hf_close() what is left
+ * of it in the end. */
 #include "net/engine.h"
 
 #include <sys/eventfd.h>
@@ -37,6 +42,11 @@ void hf__engine_log(hf__driver *d, hf_log_level level, const char *line)
     in_callback = nested;
 }
 
+bool hf__engine_has_callbacks(const hf__driver *d)
+{
+    return d->finished.count > 0 || hf__core_has_news(d->core);
+}
+
 /* ---- The teller ---- */
 
 static void run_callback(hf__driver *d, hf__tell *tell)
@@ -56,15 +66,39 @@ static void tell_one(hf__driver *d, hf__tell *tell)
     pthread_cond_broadcast(&d->told);
 }
 
+static void show_one(hf__driver *d, const hf__sight *sight)
+{
+    hf__engine_unlock(d);
+    sight->function(sight->arg, &sight->sight);
+    pthread_mutex_lock(&d->mutex);
+    hf__core_sight_told(d->core);
+    pthread_cond_broadcast(&d->told);
+}
+
+/* Of finished operations only those of now: their callbacks may well start the next ones, and a
+ * loss must not wait until that is over. */
+void hf__engine_tell_here(hf__driver *d)
+{
+    hf__tell tell;
+    hf__sight sight;
+    bool nested = in_callback;
+    in_callback = true;
+    if (d->finished.count > 0)
+        hf__operations_tell(d);
+    while (!d->fork_guard.forked && !d->teller_ends && hf__core_next_tell(d->core, &tell))
+        tell_one(d, &tell);
+    if (!d->fork_guard.forked && !d->teller_ends && hf__core_next_sight(d->core, &sight))
+        show_one(d, &sight); /* one, so that losses come before the next */
+    in_callback = nested;
+}
+
 static void *run_teller(void *arg)
 {
     hf__driver *d = arg;
-    hf__tell tell;
-    in_callback = true;
     pthread_mutex_lock(&d->mutex);
-    while (!d->teller_ends && !d->fork_guard.forked) {
-        if (hf__core_next_tell(d->core, &tell))
-            tell_one(d, &tell);
+    while ((!d->teller_ends || d->finished.count > 0) && !d->fork_guard.forked) {
+        if (hf__engine_has_callbacks(d))
+            hf__engine_tell_here(d);
         else
             pthread_cond_wait(&d->news, &d->mutex);
     }
@@ -87,6 +121,8 @@ void hf__engine_stop_teller(hf__driver *d)
     if (d->teller_runs)
         pthread_join(d->teller, NULL);
     pthread_mutex_lock(&d->mutex);
+    while (d->finished.count > 0 && !d->fork_guard.forked)
+        hf__engine_tell_here(d); /* there is no teller in an own loop */
 }
 
 /* Descriptors do not wait for callbacks. Without a teller there is nothing else. */
@@ -96,9 +132,13 @@ void hf__engine_tell(hf__driver *d)
     int descriptor;
     while ((descriptor = hf__core_next_descriptor(d->core)) >= 0)
         eventfd_write(descriptor, 1);
-    if (d->teller_runs && hf__core_has_news(d->core))
+    if (!hf__engine_has_callbacks(d))
+        return;
+    if (d->own_loop)
+        hf__loop_kick(d);
+    else if (d->teller_runs)
         pthread_cond_signal(&d->news);
-    while (!d->teller_runs && hf__core_next_tell(d->core, &tell))
+    while (!d->own_loop && !d->teller_runs && hf__core_next_tell(d->core, &tell))
         tell_one(d, &tell);
 }
 
@@ -106,6 +146,13 @@ void hf__engine_wait_told(hf__driver *d, const hf_hold *hold)
 {
     while (!in_callback && !d->fork_guard.forked && d->core != NULL &&
            hf__core_is_telling(d->core, hold))
+        pthread_cond_wait(&d->told, &d->mutex);
+}
+
+void hf__engine_wait_seen(hf__driver *d, const hf_observer *observer)
+{
+    while (!in_callback && !d->fork_guard.forked && d->core != NULL &&
+           hf__core_is_seeing(d->core, observer))
         pthread_cond_wait(&d->told, &d->mutex);
 }
 

@@ -1,26 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One engine, one mutex, one wheel.
- *
- * All state is behind the mutex. A thread that makes a call steps the core with it and writes what
- * comes out, or leaves that to a driver who is awake (ports.c says when). Then, if nobody has the
- * wheel, it takes it: it sleeps in ppoll() (without the mutex), reads, steps, and does so for
- * everybody until its own call is done. The others wait, each on a semaphore of its own, and one of
- * them is handed the wheel when the driver leaves. So a lone thread has no thread switch in its
- * way, and many threads share one sleeper.
- *
- * Whoever finishes the call of a waiter also takes it out of the books (waiters, inside), so that
- * the waiter, once woken, returns without the mutex; and it is woken only after the mutex was given
- * back. The waiter's memory is its own again from then on. Many threads spend their time on nothing
- * else than running into each other otherwise.
- *
- * The background thread is for what is left when nobody calls: answers to requests that nobody
- * waits for, and timers. It must not look at the sockets beside a driving caller (that costs a
- * factor of two), so it is parked on a timer of its own. Leaving callers move that timer earlier if
- * they must, without waking the thread; it never takes the wheel from callers that were active
- * within the last LINGER_MS. */
+/* The calls that the rooms above make, and a driver's birth and death. Each call enters (takes the
+ * mutex, and is counted, so that hf__driver_stop() can wait for it), steps the core, and leaves;
+ * how those that wait wait is said in steer.c. */
 #include "net/engine.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -29,157 +12,9 @@
 #include "net/clock.h"
 #include "net/thread.h"
 
-enum { LINGER_MS = 20, IDLE_MS = 100 };
-
 bool hf__driver_forked(const hf__driver *driver)
 {
     return driver->fork_guard.forked;
-}
-
-/* ---- The wheel ---- */
-
-static void give_wheel_to(hf__driver *d, hf__waiter *next)
-{
-    d->drivers_call = next->call;
-    next->call->waiter = NULL;
-    next->takes_wheel = true;
-    hf__list_remove(&d->waiters, &next->node);
-    hf__list_append(&d->woken, &next->node);
-}
-
-/* The next driver has the wheel from now on, though it may take a while to get up; what was left to
- * the driver to write is left to that one. */
-static void hand_on_wheel(hf__driver *d)
-{
-    hf__node *first = hf__list_first(&d->waiters);
-    d->driving = first != NULL;
-    d->drivers_call = NULL;
-    if (first != NULL)
-        give_wheel_to(d, HF__ENTRY(first, hf__waiter, node));
-    else
-        hf__engine_flush(d);
-}
-
-static void drive(hf__driver *d, const hf__call *call)
-{
-    d->driving = true;
-    d->drivers_call = call;
-    if (!call->done && d->blind) {
-        hf__engine_flush(d); /* what they answer at once is there at once */
-        hf__engine_serve_blind(d);
-    }
-    while (!call->done && !d->fork_guard.forked)
-        hf__engine_turn(d);
-    hand_on_wheel(d);
-}
-
-/* Waits until another thread hands over the wheel: true, with the mutex; or finishes the call:
- * false, without the mutex and not inside any more. */
-static bool wait_for_wheel(hf__driver *d, hf__call *call)
-{
-    hf__waiter self = {.call = call};
-    sem_init(&self.wake, 0, 0);
-    call->waiter = &self;
-    hf__list_append(&d->waiters, &self.node);
-    hf__engine_unlock(d);
-    while (sem_wait(&self.wake) != 0) /* EINTR */
-        continue;
-    sem_destroy(&self.wake);
-    if (self.takes_wheel)
-        pthread_mutex_lock(&d->mutex);
-    return self.takes_wheel;
-}
-
-/* ---- The background thread ---- */
-
-/* Parked for ever is the year 2262, which settime takes as any other. */
-static void park_until(hf__driver *d, hf__instant when)
-{
-    struct itimerspec due = {.it_value = {.tv_sec = (time_t)(when.ns / 1000000000),
-                                          .tv_nsec = (long)(when.ns % 1000000000)}};
-    d->parked_until = when;
-    timerfd_settime(d->park_timer, TFD_TIMER_ABSTIME, &due, NULL);
-}
-
-/* What the background thread must be back for, if nobody calls any more. */
-static hf__instant next_duty(const hf__driver *d)
-{
-    hf__instant duty = hf__core_wake(d->core);
-    if (hf__engine_expects(d))
-        duty = hf__earlier(duty, hf__after(hf__clock_now(), hf__span_ms(LINGER_MS)));
-    return duty;
-}
-
-static void park(hf__driver *d)
-{
-    struct pollfd entries[2] = {{.fd = d->park_timer, .events = POLLIN},
-                                {.fd = d->park_kick, .events = POLLIN}};
-    uint64_t discarded;
-    hf__engine_unlock(d);
-    poll(entries, 2, -1);
-    pthread_mutex_lock(&d->mutex);
-    for (int i = 0; i < 2; i++) /* both are non-blocking */
-        if (read(entries[i].fd, &discarded, sizeof(discarded)) < 0)
-            continue;
-}
-
-/* Answers that nobody waits for, until all are in or somebody else wants to drive. */
-static void drive_in_background(hf__driver *d)
-{
-    d->driving = true;
-    while (hf__engine_expects(d) && d->waiters.count == 0 && !d->background_ends &&
-           !d->fork_guard.forked)
-        hf__engine_turn(d);
-    hand_on_wheel(d);
-}
-
-/* Whether somebody who sleeps must learn of what was just done: the driver, if there is one. The
- * sleepers of a forked child are its parent's. */
-static void notify_sleeper(hf__driver *d)
-{
-    if (d->fork_guard.forked)
-        return;
-    if (d->driving) {
-        if (d->asleep && (d->ports_changed || hf__before(hf__core_wake(d->core), d->sleep_ends)))
-            eventfd_write(d->kick, 1);
-        return;
-    }
-    hf__instant duty = next_duty(d);
-    if (hf__before(duty, d->parked_until))
-        park_until(d, duty);
-}
-
-/* A step that a thread takes without the wheel, with all that follows from it at once. */
-static void step_from_outside(hf__driver *d, hf__event *event)
-{
-    if (!d->driving && hf__before(hf__after(d->last_turn, hf__span_ms(IDLE_MS)), hf__clock_now()))
-        hf__engine_look(d); /* a connection that ended meanwhile must not be written to */
-    hf__engine_step(d, event);
-    hf__engine_carry_out(d);
-    notify_sleeper(d);
-}
-
-static void *run_background(void *arg)
-{
-    hf__driver *d = arg;
-    pthread_mutex_lock(&d->mutex);
-    while (!d->background_ends && !d->fork_guard.forked) {
-        hf__instant now = hf__clock_now();
-        hf__instant rested = hf__after(d->last_turn, hf__span_ms(LINGER_MS / 2));
-        if (d->driving || d->waiters.count > 0) {
-            park_until(d, HF__NEVER); /* whoever leaves last sees to what is left */
-            park(d);
-        } else if (!hf__before(now, hf__core_wake(d->core))) {
-            step_from_outside(d, &(hf__event){.kind = HF__EVENT_TICK});
-        } else if (hf__engine_expects(d) && !hf__before(now, rested)) {
-            drive_in_background(d);
-        } else {
-            park_until(d, next_duty(d));
-            park(d);
-        }
-    }
-    hf__engine_unlock(d);
-    return NULL;
 }
 
 /* ---- Calls ---- */
@@ -225,12 +60,14 @@ static void abandon(hf__driver *d, hf_hold *hold)
 /* Until the call is done: true, with the mutex and still inside; or false, out and without it. */
 static bool run_call(hf__driver *d, hf__call *call)
 {
-    step_from_outside(d, &(hf__event){.kind = HF__EVENT_START, .call = call});
-    if (!call->done && d->driving && !wait_for_wheel(d, call))
+    hf__engine_step_outside(d, &(hf__event){.kind = HF__EVENT_START, .call = call});
+    if (!call->done && d->driving && d->drivers_call == NULL && d->asleep)
+        hf__engine_kick(d); /* the background thread: it makes way, also for the calls to come */
+    if (!call->done && d->driving && !hf__engine_wait_for_wheel(d, call))
         return false;
     if (!call->done || d->drivers_call == call)
-        drive(d, call); /* also if it is done by now: the wheel must be handed on */
-    notify_sleeper(d);
+        hf__engine_drive(d, call); /* also if it is done by now: the wheel must be handed on */
+    hf__engine_notify(d);
     return true;
 }
 
@@ -255,6 +92,7 @@ hf_status hf__driver_call(hf__driver *d, hf__call *call)
         abandon(d, handle);
     if (status != HF_OK)
         return status;
+    hf__engine_look_if_idle(d);
     bool telling = call->kind == HF__CALL_RELEASE && hf__core_is_telling(d->core, handle);
     if (call->kind == HF__CALL_RELEASE)
         hf__engine_close_descriptor(handle);
@@ -273,10 +111,11 @@ hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
         abandon(d, hold);
         return status;
     }
+    hf__engine_look_if_idle(d);
     hf__event event = {.kind = HF__EVENT_LET_GO, .hold = hold};
     bool telling = hf__core_is_telling(d->core, hold);
     hf__engine_close_descriptor(hold);
-    step_from_outside(d, &event);
+    hf__engine_step_outside(d, &event);
     if (telling)
         hf__engine_wait_told(d, hold);
     leave(d, cancel_state);
@@ -289,7 +128,7 @@ hf_status hf__driver_listen(hf__driver *d)
     hf_status status = enter(d, &cancel_state);
     if (status != HF_OK)
         return status;
-    if (!hf__engine_start_teller(d))
+    if (!d->own_loop && !hf__engine_start_teller(d))
         status = HF_ENOMEM;
     leave(d, cancel_state);
     return status;
@@ -321,7 +160,129 @@ void hf__driver_cancel(hf__driver *d, hf__call *call)
     int cancel_state;
     if (enter(d, &cancel_state) != HF_OK)
         return;
-    step_from_outside(d, &(hf__event){.kind = HF__EVENT_CANCEL, .call = call});
+    hf__engine_look_if_idle(d);
+    hf__engine_step_outside(d, &(hf__event){.kind = HF__EVENT_CANCEL, .call = call});
+    leave(d, cancel_state);
+}
+
+hf_status hf__driver_start(hf__driver *d, hf__operation *operation, uint64_t *number)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    hf__engine_look_if_idle(d);
+    status = hf__operation_admit(d, operation);
+    if (status == HF_OK) {
+        if (number != NULL)
+            *number = operation->number; /* now: it may be told before we are back */
+        if (operation->call.kind == HF__CALL_RELEASE)
+            hf__engine_close_descriptor(operation->call.hold);
+        hf__engine_step_operation(d,
+                                  &(hf__event){.kind = HF__EVENT_START, .call = &operation->call});
+    }
+    leave(d, cancel_state);
+    return status;
+}
+
+hf_status hf__driver_cancel_operation(hf__driver *d, uint64_t number)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    hf__engine_look_if_idle(d);
+    hf__operation *operation = hf__operation_find(d, number);
+    if (number == 0 || number > d->last_operation)
+        status = HF_EINVAL;
+    else if (operation != NULL && operation->call.kind == HF__CALL_ACQUIRE)
+        hf__engine_step_operation(d,
+                                  &(hf__event){.kind = HF__EVENT_CANCEL, .call = &operation->call});
+    leave(d, cancel_state);
+    return status;
+}
+
+/* ---- In a loop of the application ---- */
+
+int hf__driver_loop_descriptor(hf__driver *d)
+{
+    int cancel_state;
+    if (enter(d, &cancel_state) != HF_OK)
+        return -1;
+    int descriptor = d->loop;
+    leave(d, cancel_state);
+    return descriptor;
+}
+
+/* Rounded up: a loop that comes too early would come again and again. */
+static int ms_until(hf__instant due)
+{
+    hf__instant now = hf__clock_now();
+    if (hf__is_never(due))
+        return -1;
+    if (!hf__before(now, due))
+        return 0;
+    int64_t ms = (hf__between(now, due).ns + 999999) / 1000000;
+    return (int)(ms < HF_MS_MAX ? ms : HF_MS_MAX);
+}
+
+int hf__driver_loop_timeout_ms(hf__driver *d)
+{
+    int cancel_state;
+    int timeout_ms = -1;
+    if (enter(d, &cancel_state) != HF_OK)
+        return -1;
+    if (d->own_loop)
+        timeout_ms = hf__engine_has_callbacks(d) ? 0 : ms_until(hf__engine_next_duty(d));
+    leave(d, cancel_state);
+    return timeout_ms;
+}
+
+hf_status hf__driver_process(hf__driver *d)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    if (!d->own_loop || d->processing) {
+        status = HF_EINVAL;
+    } else {
+        hf__loop_process(d);
+        hf__engine_notify(d);
+        status = d->fork_guard.forked ? HF_EFORKED : HF_OK;
+    }
+    leave(d, cancel_state);
+    return status;
+}
+
+hf_status hf__driver_observe(hf__driver *d, hf_observer *observer)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    hf__engine_look_if_idle(d);
+    if (!d->own_loop && !hf__engine_start_teller(d))
+        status = HF_ENOMEM;
+    else
+        hf__engine_step_outside(d, &(hf__event){.kind = HF__EVENT_OBSERVE, .observer = observer});
+    leave(d, cancel_state);
+    return status;
+}
+
+void hf__driver_unobserve(hf__driver *d, hf_observer *observer)
+{
+    int cancel_state;
+    if (enter(d, &cancel_state) != HF_OK) {
+        pthread_mutex_lock(&d->mutex);
+        hf__engine_wait_seen(d, observer);
+        hf__observer_abandon(observer);
+        pthread_mutex_unlock(&d->mutex);
+        return;
+    }
+    hf__engine_look_if_idle(d);
+    hf__engine_step_outside(d, &(hf__event){.kind = HF__EVENT_UNOBSERVE, .observer = observer});
+    hf__engine_wait_seen(d, observer); /* freed by now, but it is still known by its address */
     leave(d, cancel_state);
 }
 
@@ -334,13 +295,14 @@ static bool open_descriptors(hf__driver *d)
     d->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     d->park_kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     d->park_timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    return d->kick >= 0 && d->park_kick >= 0 && d->park_timer >= 0;
+    return d->kick >= 0 && d->park_kick >= 0 && d->park_timer >= 0 &&
+           (!d->own_loop || hf__loop_open(d));
 }
 
 static void close_descriptors(hf__driver *d)
 {
-    int *all[] = {&d->kick, &d->park_kick, &d->park_timer};
-    for (int i = 0; i < 3; i++) {
+    int *all[] = {&d->kick, &d->park_kick, &d->park_timer, &d->loop};
+    for (int i = 0; i < 4; i++) {
         if (*all[i] >= 0)
             close(*all[i]);
         *all[i] = -1;
@@ -353,12 +315,13 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     if (d == NULL)
         return NULL;
     const hf__url *server = config->core.server;
-    d->kick = d->park_kick = d->park_timer = -1;
+    d->kick = d->park_kick = d->park_timer = d->loop = -1;
+    d->own_loop = config->own_loop;
+    hf__operations_init(d);
     d->transport = config->transport;
     d->endpoint = (hf_endpoint){server->host, server->port, server->path};
     d->log = config->log;
     d->log_arg = config->log_arg;
-    d->link_count = config->core.links;
     d->parked_until = HF__NEVER;
     hf__list_init(&d->waiters);
     hf__list_init(&d->woken);
@@ -366,9 +329,10 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     pthread_cond_init(&d->quiet, NULL);
     pthread_cond_init(&d->news, NULL);
     pthread_cond_init(&d->told, NULL);
+    d->link_count = config->core.links + 1; /* hf__core_links() of it */
     d->core = hf__core_new(&config->core);
     if (d->core != NULL && open_descriptors(d) && hf__fork_guard_add(&d->fork_guard, &d->mutex)) {
-        if (hf__thread_start(&d->background, run_background, d))
+        if (d->own_loop || hf__thread_start(&d->background, hf__engine_run_background, d))
             return d;
         hf__fork_guard_remove(&d->fork_guard);
     }
@@ -384,6 +348,7 @@ static void take_apart(hf__driver *d)
     hf__engine_close_ports(d);
     hf__core_free(d->core);
     d->core = NULL;
+    hf__operations_drop(d);
     close_descriptors(d);
 }
 
@@ -397,10 +362,12 @@ void hf__driver_stop(hf__driver *d)
         eventfd_write(d->kick, 1);
         while (d->inside > 0)
             pthread_cond_wait(&d->quiet, &d->mutex);
-        hf__engine_stop_teller(d);
         pthread_mutex_unlock(&d->mutex);
-        pthread_join(d->background, NULL);
+        if (!d->own_loop)
+            pthread_join(d->background, NULL);
         pthread_mutex_lock(&d->mutex);
+        hf__operations_end(d);
+        hf__engine_stop_teller(d);
     }
     take_apart(d);
     pthread_mutex_unlock(&d->mutex);
@@ -409,9 +376,11 @@ void hf__driver_stop(hf__driver *d)
 void hf__driver_free(hf__driver *d)
 {
     hf__fork_guard_remove(&d->fork_guard);
-    pthread_cond_destroy(&d->told);
-    pthread_cond_destroy(&d->news);
-    pthread_cond_destroy(&d->quiet);
+    if (!d->fork_guard.forked) { /* it would wait for the parent's threads, which wait on these */
+        pthread_cond_destroy(&d->told);
+        pthread_cond_destroy(&d->news);
+        pthread_cond_destroy(&d->quiet);
+    }
     pthread_mutex_destroy(&d->mutex);
     hf__free(d);
 }

@@ -12,7 +12,23 @@ typedef struct hf__driver_config {
     const hf_transport *transport;
     hf_log_function *log; /* may be NULL */
     void *log_arg;
+    bool own_loop; /* no threads: the application calls hf__driver_process() */
 } hf__driver_config;
+
+typedef struct hf__operation hf__operation;
+
+struct hf__operation { /* a call for which no thread waits; the beginning of a larger struct */
+    hf__call call;     /* acquire or release */
+    /* Once it is done, without any lock: tells the application, and frees it. */
+    void (*tell)(hf__operation *operation);
+    /* Instead, in a forked child, when the core is gone: frees it. */
+    void (*drop)(hf__operation *operation);
+
+    /* The driver's own. */
+    uint64_t number;
+    hf__node node;     /* in driver->operations */
+    hf__node finished; /* in driver->finished, then in driver->being_told */
+};
 
 hf__driver *
 hf__driver_new(const hf__driver_config *config); /* NULL: memory, threads, descriptors */
@@ -30,6 +46,25 @@ int hf__driver_descriptor(hf__driver *driver, hf_hold *hold);
 hf_status hf__driver_stats(hf__driver *driver, hf_stats *stats);
 /* Asks for the end of a call that another thread has started or is about to start. */
 void hf__driver_cancel(hf__driver *driver, hf__call *call);
+
+/* Starts the call of an operation, which belongs to the driver from then on; *number (which may be
+ * NULL) is for hf__driver_cancel_operation(). Unless HF_OK, nothing has happened: HF_EUNAVAILABLE
+ * (too many), HF_ENOMEM, HF_ECLOSED, HF_EFORKED. */
+hf_status hf__driver_start(hf__driver *driver, hf__operation *operation, uint64_t *number);
+/* HF_OK also if it has ended already; HF_EINVAL: there was none with that number. */
+hf_status hf__driver_cancel_operation(hf__driver *driver, uint64_t number);
+
+/* For a loop of the application; see hf_loop_descriptor() and so on. HF_EINVAL and -1 if the driver
+ * has threads. */
+int hf__driver_loop_descriptor(hf__driver *driver);
+int hf__driver_loop_timeout_ms(hf__driver *driver);
+hf_status hf__driver_process(hf__driver *driver);
+
+/* Begins to tell the observer, which belongs to the core from then on: HF_OK, HF_ENOMEM, HF_ECLOSED
+ * or HF_EFORKED, then it does not. */
+hf_status hf__driver_observe(hf__driver *driver, hf_observer *observer);
+/* Frees it, once its callback is not running any more. */
+void hf__driver_unobserve(hf__driver *driver, hf_observer *observer);
 
 /* Ends threads and connections and waits until no other thread is inside. Memory stays until
  * hf__driver_free(), so that calls that come late find out. */

@@ -20,7 +20,7 @@
 
 #include "net/clock.h"
 
-enum { BLIND_POLL_MS = 2, READS_PER_TURN = 16, LOOK_US = 120 };
+enum { READS_PER_TURN = 16, LOOK_US = 120 };
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {
@@ -42,8 +42,10 @@ static void step_disconnected(hf__driver *d, int link, int failure)
 
 static void close_port(hf__driver *d, int link)
 {
-    if (d->ports[link].connection != NULL)
+    if (d->ports[link].connection != NULL) {
+        hf__loop_forget(d, link);
         d->transport->close(d->ports[link].connection);
+    }
     d->ports[link] = (hf__port){0};
     d->ports_changed = true;
 }
@@ -59,6 +61,7 @@ static void check_connected(hf__driver *d, int link)
     }
     port->wait = status;
     port->connected = status == 0;
+    hf__loop_watch(d, link);
     if (port->connected)
         hf__engine_step(d, &(hf__event){.kind = HF__EVENT_CONNECTED, .link = link});
 }
@@ -95,10 +98,12 @@ void hf__engine_unlock(hf__driver *d)
 
 /* Wakes the thread whose call is done: it waits for the driver, or it is the driver. A waiter is
  * out with this, so that it need not take the mutex to leave. */
-static void tell_caller(hf__driver *d, const hf__call *call)
+static void tell_caller(hf__driver *d, hf__call *call)
 {
     hf__waiter *waiter = call->waiter;
-    if (waiter != NULL) {
+    if (call->is_operation) {
+        hf__operation_finished(d, call);
+    } else if (waiter != NULL) {
         hf__list_remove(&d->waiters, &waiter->node);
         hf__list_append(&d->woken, &waiter->node);
         hf__engine_went_out(d);
@@ -121,12 +126,14 @@ static bool write_output(hf__driver *d, int link)
         if (written <= 0) {
             d->ports_changed = d->ports_changed || !port->held_back;
             port->held_back = true;
+            hf__loop_watch(d, link);
             return true;
         }
         port->busy = true;
         hf__core_written(d->core, link, (size_t)written);
     }
     port->held_back = false;
+    hf__loop_watch(d, link);
     return true;
 }
 
@@ -168,6 +175,7 @@ void hf__engine_flush(hf__driver *d)
     do {
         act(d);
     } while (!write_all(d, true));
+    hf__engine_tell(d);
 }
 
 void hf__engine_carry_out(hf__driver *d)
@@ -176,6 +184,24 @@ void hf__engine_carry_out(hf__driver *d)
         act(d);
     } while (!write_all(d, !d->driving || d->asleep));
     hf__engine_tell(d);
+}
+
+void hf__engine_carry_out_patiently(hf__driver *d)
+{
+    do {
+        act(d);
+    } while (!write_all(d, false));
+    hf__engine_tell(d);
+}
+
+bool hf__engine_left_bytes(const hf__driver *d)
+{
+    const char *bytes;
+    for (int i = 0; i < d->link_count; i++)
+        if (d->ports[i].connected && !d->ports[i].held_back &&
+            hf__core_output(d->core, i, &bytes) > 0)
+            return true;
+    return false;
 }
 
 /* ---- Sleeping ---- */
@@ -202,7 +228,7 @@ static void read_port(hf__driver *d, int link)
     }
 }
 
-static void serve_port(hf__driver *d, int link)
+void hf__engine_serve(hf__driver *d, int link)
 {
     if (d->ports[link].connection == NULL)
         return; /* closed while others of this turn were served */
@@ -216,11 +242,16 @@ static void serve_port(hf__driver *d, int link)
     }
 }
 
+int hf__port_wait(const hf__port *port)
+{
+    if (!port->connected)
+        return port->wait;
+    return port->held_back ? HF_WAIT_READ | HF_WAIT_WRITE : HF_WAIT_READ;
+}
+
 static short poll_events(const hf__port *port)
 {
-    int wait = port->wait;
-    if (port->connected)
-        wait = port->held_back ? HF_WAIT_READ | HF_WAIT_WRITE : HF_WAIT_READ;
+    int wait = hf__port_wait(port);
     return (short)((wait & HF_WAIT_READ ? POLLIN : 0) | (wait & HF_WAIT_WRITE ? POLLOUT : 0));
 }
 
@@ -248,7 +279,7 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
     hf__instant now = hf__clock_now();
     hf__instant ends = hf__core_wake(d->core);
     if (d->blind)
-        ends = hf__earlier(ends, hf__after(now, hf__span_ms(BLIND_POLL_MS)));
+        ends = hf__earlier(ends, hf__after(now, hf__span_ms(HF__BLIND_POLL_MS)));
     struct timespec pause = {0};
     if (hf__before(now, ends)) {
         pause.tv_sec = (time_t)(hf__between(now, ends).ns / 1000000000);
@@ -259,7 +290,7 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
     hf__engine_unlock(d);
     int ready = ppoll(entries, count, hf__is_never(ends) ? NULL : &pause, NULL);
     pthread_mutex_lock(&d->mutex);
-    d->asleep = false;
+    d->asleep = d->kicked = false;
     if (ready < 0) /* EINTR: nothing is known to be ready */
         for (nfds_t i = 0; i < count; i++)
             entries[i].revents = 0;
@@ -270,7 +301,7 @@ void hf__engine_serve_blind(hf__driver *d)
 {
     for (int i = 0; d->blind && i < d->link_count; i++)
         if (d->ports[i].connection != NULL && d->transport->descriptor(d->ports[i].connection) < 0)
-            serve_port(d, i);
+            hf__engine_serve(d, i);
 }
 
 static void serve_ready(hf__driver *d, const struct pollfd *entries, nfds_t count, const int *links)
@@ -280,14 +311,14 @@ static void serve_ready(hf__driver *d, const struct pollfd *entries, nfds_t coun
         eventfd_read(d->kick, &kicks);
     for (nfds_t i = 1; i < count; i++)
         if (entries[i].revents != 0)
-            serve_port(d, links[i]);
+            hf__engine_serve(d, links[i]);
     hf__engine_serve_blind(d);
 }
 
 void hf__engine_look(hf__driver *d)
 {
-    struct pollfd entries[HF_LINKS_MAX + 1];
-    int links[HF_LINKS_MAX + 1];
+    struct pollfd entries[HF_LINKS_MAX + 2];
+    int links[HF_LINKS_MAX + 2];
     nfds_t count = list_descriptors(d, entries, links);
     if (poll(entries, count, 0) >= 0)
         serve_ready(d, entries, count, links);
@@ -320,7 +351,7 @@ static bool look_out(hf__driver *d, struct pollfd *entries, nfds_t count)
 {
     hf__instant ends = {hf__clock_now().ns + LOOK_US * 1000};
     int ready = 0;
-    while (d->waiters.count > 0 && hf__engine_expects(d) && ready == 0 && !d->ports_changed &&
+    while (d->waiters.count > 0 && hf__core_awaits(d->core) && ready == 0 && !d->ports_changed &&
            hf__before(hf__clock_now(), ends)) {
         hf__engine_unlock(d);
         sched_yield();
@@ -337,23 +368,28 @@ static bool drivers_call_done(const hf__driver *d)
     return d->drivers_call != NULL && d->drivers_call->done;
 }
 
+/* Read anew even if nothing stepped: a descriptor that lies about being ready must not stop the
+ * time. */
+void hf__engine_tick(hf__driver *d)
+{
+    d->last_turn = hf__clock_now();
+    if (!hf__before(d->last_turn, hf__core_wake(d->core))) {
+        hf__engine_step(d, &(hf__event){.kind = HF__EVENT_TICK});
+        hf__engine_carry_out(d);
+    }
+}
+
 void hf__engine_turn(hf__driver *d)
 {
-    struct pollfd entries[HF_LINKS_MAX + 1];
-    int links[HF_LINKS_MAX + 1];
+    struct pollfd entries[HF_LINKS_MAX + 2];
+    int links[HF_LINKS_MAX + 2];
     let_others_in(d);
     hf__engine_flush(d);
     nfds_t count = list_descriptors(d, entries, links);
     if (!look_out(d, entries, count) && !drivers_call_done(d))
         sleep_until(d, entries, count);
     serve_ready(d, entries, count, links);
-    /* Read anew even if nothing stepped: a descriptor that lies about being ready must not stop the
-     * time. */
-    d->last_turn = hf__clock_now();
-    if (!hf__before(d->last_turn, hf__core_wake(d->core))) {
-        hf__engine_step(d, &(hf__event){.kind = HF__EVENT_TICK});
-        hf__engine_carry_out(d);
-    }
+    hf__engine_tick(d);
 }
 
 void hf__engine_close_ports(hf__driver *d)
