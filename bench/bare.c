@@ -5,9 +5,10 @@
  * would flatter us: arguments and lengths are prepared once, and a new value for each pair (which
  * any correct lock needs) is made by counting up in place.
  *
- * "Same scripts" reads src/lua from the source tree and runs it with EVALSHA as the library does,
- * so that the ratio shows what the client costs and not what the scripts cost. The release answers
- * 1 only if the key held this pair's value, so each step also proves that its acquire was granted.
+ * "Same scripts" reads the scripts that the library was built with and runs them with EVALSHA as it
+ * does, so that the ratio shows what the client costs and not what the scripts cost. The release
+ * answers 1 only if the key held this pair's value, so each step also proves that its acquire was
+ * granted.
  *
  * Key names are as long as the subject's name, but different: a release that nobody waits for may
  * still be under way when the other side gets its turn.
@@ -70,22 +71,67 @@ static const char *problem_of_reply(struct bare *bare, const char *verb, const r
     return bare->problem;
 }
 
-const char *bare_pair(void *arg)
+static const char *check_release(struct bare *bare, redisReply *reply)
 {
-    struct bare *bare = arg;
     const char *problem = NULL;
-    value_advance(bare);
-    redisReply *reply = command_run(bare, &bare->acquire);
-    if (reply == NULL || reply->type != bare->acquire_reply_type)
-        problem = problem_of_reply(bare, "acquire", reply);
-    freeReplyObject(reply);
-    if (problem != NULL)
-        return problem;
-    reply = command_run(bare, &bare->release);
     if (reply == NULL || reply->type != REDIS_REPLY_INTEGER || reply->integer != 1)
         problem = problem_of_reply(bare, "release", reply);
     freeReplyObject(reply);
     return problem;
+}
+
+static const char *check_acquire(struct bare *bare, redisReply *reply, bool *granted)
+{
+    const char *problem = NULL;
+    *granted = reply != NULL && reply->type == bare->acquire_reply_type;
+    if (!*granted && (reply == NULL || reply->type != REDIS_REPLY_NIL))
+        problem = problem_of_reply(bare, "acquire", reply);
+    freeReplyObject(reply);
+    return problem;
+}
+
+const char *bare_try(struct bare *bare, bool *granted)
+{
+    value_advance(bare);
+    return check_acquire(bare, command_run(bare, &bare->acquire), granted);
+}
+
+const char *bare_acquire(struct bare *bare)
+{
+    bool granted;
+    const char *problem = bare_try(bare, &granted);
+    return problem != NULL || granted ? problem : "bare acquire: refused";
+}
+
+const char *bare_release(struct bare *bare)
+{
+    return check_release(bare, command_run(bare, &bare->release));
+}
+
+const char *bare_pair(void *arg)
+{
+    const char *problem = bare_acquire(arg);
+    return problem != NULL ? problem : bare_release(arg);
+}
+
+void bare_append(struct bare *bare, enum bare_verb verb)
+{
+    const struct bare_command *command = verb == BARE_ACQUIRE ? &bare->acquire : &bare->release;
+    if (verb == BARE_ACQUIRE)
+        value_advance(bare);
+    /* A failure stays with the connection, and so is seen when the reply is taken. */
+    (void)redisAppendCommandArgv(bare->context, command->count, (const char **)command->argument,
+                                 command->length);
+}
+
+const char *bare_take(struct bare *bare, enum bare_verb verb)
+{
+    void *reply = NULL;
+    bool granted = true;
+    (void)redisGetReply(bare->context, &reply);
+    const char *problem =
+        verb == BARE_RELEASE ? check_release(bare, reply) : check_acquire(bare, reply, &granted);
+    return problem != NULL || granted ? problem : "bare acquire: refused";
 }
 
 static bool script_load(struct bare *bare, const char *text, size_t length, char sha[41],
@@ -128,6 +174,7 @@ static bool connect_to(struct bare *bare, const struct server *server, enum tran
     snprintf(bare->queue_key, sizeof bare->queue_key, "hf:q:{0}%s", bare->key);
     snprintf(bare->fence_key, sizeof bare->fence_key, "hf:f:{0}%s", bare->key);
     snprintf(bare->notes_key, sizeof bare->notes_key, "hf:w:{0}%s", bare->key);
+    snprintf(bare->holders_key, sizeof bare->holders_key, "hf:h:{0}%s", bare->key);
     snprintf(bare->value, sizeof bare->value, "%s:%016d@%s", "00112233445566778899aabbccddeeff", 0,
              "bench:12345/12345");
     bare->context = transport == OVER_TCP ? redisConnect("127.0.0.1", server->port)
@@ -146,17 +193,37 @@ bool bare_open_same_scripts(struct bare *bare, const struct server *server,
 {
     if (!connect_to(bare, server, transport, lock, result))
         return false;
-    if (!script_load_file(bare, HF_LUA_DIR "/acquire.lua", bare->acquire_sha, result) ||
-        !script_load_file(bare, HF_LUA_DIR "/release.lua", bare->release_sha, result)) {
+    if (!script_load_file(bare, HF_SCRIPTS ".acquire.lua", bare->acquire_sha, result) ||
+        !script_load_file(bare, HF_SCRIPTS ".release.lua", bare->release_sha, result)) {
         bare_close(bare);
         return false;
     }
-    const char *const acquire[] = {
-        "EVALSHA",   bare->acquire_sha,       "3",     bare->key, bare->queue_key, bare->fence_key,
-        bare->value, TEXT_OF(BENCH_LEASE_MS), KEEP_MS, NULL};
-    const char *const release[] = {
-        "EVALSHA",       bare->release_sha, "4",         bare->key, bare->queue_key,
-        bare->fence_key, bare->notes_key,   bare->value, "0",       NULL};
+    const char *const acquire[] = {"EVALSHA",
+                                   bare->acquire_sha,
+                                   "5",
+                                   bare->key,
+                                   bare->queue_key,
+                                   bare->fence_key,
+                                   bare->notes_key,
+                                   bare->holders_key,
+                                   bare->value,
+                                   TEXT_OF(BENCH_LEASE_MS),
+                                   KEEP_MS,
+                                   "1",
+                                   "0",
+                                   NULL};
+    const char *const release[] = {"EVALSHA",
+                                   bare->release_sha,
+                                   "5",
+                                   bare->key,
+                                   bare->queue_key,
+                                   bare->fence_key,
+                                   bare->notes_key,
+                                   bare->holders_key,
+                                   bare->value,
+                                   "0",
+                                   KEEP_MS,
+                                   NULL};
     command_fill(&bare->acquire, acquire);
     command_fill(&bare->release, release);
     bare->acquire_reply_type = REDIS_REPLY_ARRAY;

@@ -11,7 +11,7 @@
 #include "bench.h"
 #include "server.h"
 
-#define BARE_ARGUMENTS_MAX 10
+#define BARE_ARGUMENTS_MAX 16
 
 struct bare_command {
     int count;
@@ -26,6 +26,7 @@ struct bare {
     char queue_key[LOCK_NAME_SIZE + 16];
     char fence_key[LOCK_NAME_SIZE + 16];
     char notes_key[LOCK_NAME_SIZE + 16];
+    char holders_key[LOCK_NAME_SIZE + 16];
     char value[80];
     char acquire_sha[41];
     char release_sha[41];
@@ -43,7 +44,19 @@ bool bare_open_canonical(struct bare *bare, const struct server *server, enum tr
                          const char *lock, struct result *result);
 void bare_close(struct bare *bare);
 
+/* One round trip each; a text that belongs to `bare` if it went wrong. Only a try may be refused.
+ */
+const char *bare_try(struct bare *bare, bool *granted);
+const char *bare_acquire(struct bare *bare);
+const char *bare_release(struct bare *bare);
+
 /* A measure_step: acquires and releases once. */
 const char *bare_pair(void *arg);
+
+/* One half of a pair, for pipelines: appends its command to what the connection is to write; takes
+ * its reply, and writes first if none is there. */
+enum bare_verb { BARE_ACQUIRE, BARE_RELEASE };
+void bare_append(struct bare *bare, enum bare_verb verb);
+const char *bare_take(struct bare *bare, enum bare_verb verb);
 
 #endif

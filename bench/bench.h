@@ -17,7 +17,7 @@
 #define LOCK_NAME_SIZE 32
 
 enum transport { OVER_TCP, OVER_UNIX };
-enum placement { UNPINNED, PINNED };
+enum placement { UNPINNED, PINNED, SPLIT }; /* SPLIT: clients on one cpu, the server elsewhere */
 
 struct bench {
     bool quick; /* one short repetition: shows that it runs, not how fast */
@@ -26,6 +26,7 @@ struct bench {
     int64_t stretch_ns;   /* how long each side is measured in one repetition */
     cpu_set_t all_cpus;   /* what we were started with */
     cpu_set_t pinned_cpu; /* the first of these */
+    cpu_set_t other_cpus; /* and the others, if there are any */
 };
 
 struct workload;
@@ -42,7 +43,7 @@ struct workload {
     const char *unit;
     enum transport transport;
     enum placement placement;
-    int threads;
+    int threads; /* or processes */
 };
 
 workload_function run_w1_same_scripts;
@@ -50,6 +51,15 @@ workload_function run_w1_canonical;
 workload_function run_w1_nowait;
 workload_function run_w1_memory;
 workload_function run_w2;
+workload_function run_w2a;
+workload_function run_w3_changes;
+workload_function run_w3_fairness;
+workload_function run_w4_commands;
+workload_function run_w4_p50;
+workload_function run_w4_p99;
+workload_function run_w4h_rate;
+workload_function run_w4h_wait;
+workload_function run_w6;
 workload_function run_server_time;
 workload_function run_w5_commands;
 workload_function run_w5_slowest;
@@ -60,9 +70,10 @@ workload_function run_w5_threads;
 /* Set by SIGINT and SIGTERM; long loops look at it so that servers and folders are cleaned up. */
 extern volatile sig_atomic_t bench_interrupted;
 
-/* The cpus of a placement, and moving the calling thread there. Threads started later inherit it,
- * so this comes before hf_open(). */
+/* The cpus of a placement, for clients and servers, and moving the calling thread to the clients'.
+ * Threads started later inherit it, so this comes before hf_open(). */
 const cpu_set_t *bench_cpus(const struct bench *bench, enum placement placement);
+const cpu_set_t *bench_server_cpus(const struct bench *bench, enum placement placement);
 bool bench_move_to(const struct bench *bench, enum placement placement, struct result *result);
 
 #endif

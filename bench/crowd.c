@@ -25,13 +25,14 @@ struct member {
     struct crowd *crowd;
     pthread_t thread;
     void *arg;
-    uint64_t steps; /* of this slice */
+    uint64_t steps; /* so far */
     const char *problem;
     struct histogram histogram;
 };
 
 struct crowd {
     measure_step *step;
+    uint64_t (*done)(const void *arg); /* NULL: steps are counted */
     pthread_mutex_t mutex;
     pthread_cond_t slice_begins;
     pthread_cond_t all_parked;
@@ -47,7 +48,6 @@ static void step_until_over(struct member *member)
 {
     struct crowd *crowd = member->crowd;
     int64_t last_ns = now_ns();
-    member->steps = 0;
     while (member->problem == NULL &&
            !atomic_load_explicit(&crowd->slice_over, memory_order_relaxed)) {
         member->problem = crowd->step(member->arg);
@@ -141,23 +141,34 @@ static void end_slice(struct crowd *crowd)
     pthread_mutex_unlock(&crowd->mutex);
 }
 
+void crowd_count_by(struct crowd *crowd, uint64_t (*done)(const void *arg))
+{
+    crowd->done = done;
+}
+
+static uint64_t done_so_far(const struct crowd *crowd)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < crowd->count; i++)
+        sum += crowd->done != NULL ? crowd->done(crowd->members[i].arg) : crowd->members[i].steps;
+    return sum;
+}
+
 bool crowd_run(struct crowd *crowd, int64_t duration_ns, double *steps_per_second,
                struct result *result)
 {
     const struct timespec pause = {.tv_sec = (time_t)(duration_ns / 1000000000),
                                    .tv_nsec = (long)(duration_ns % 1000000000)};
+    uint64_t before = done_so_far(crowd);
     int64_t start_ns = now_ns();
     begin_slice(crowd);
     nanosleep(&pause, NULL); /* a signal ends it early, which hurts nothing */
     end_slice(crowd);
     int64_t elapsed_ns = now_ns() - start_ns;
-    uint64_t steps = 0;
-    for (int i = 0; i < crowd->count; i++) {
+    for (int i = 0; i < crowd->count; i++)
         if (crowd->members[i].problem != NULL)
             return result_fail(result, "%s", crowd->members[i].problem);
-        steps += crowd->members[i].steps;
-    }
-    *steps_per_second = (double)steps * 1e9 / (double)elapsed_ns;
+    *steps_per_second = (double)(done_so_far(crowd) - before) * 1e9 / (double)elapsed_ns;
     return !bench_interrupted || result_fail(result, "interrupted");
 }
 

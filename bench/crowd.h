@@ -17,10 +17,13 @@ struct crowd *crowd_start(measure_step *step, void *const *args, int count, stru
  * any of them is the crowd's. */
 bool crowd_run(struct crowd *crowd, int64_t duration_ns, double *steps_per_second,
                struct result *result);
+/* From now on not steps are counted, but what this says each of the args has done so far. */
+void crowd_count_by(struct crowd *crowd, uint64_t (*done)(const void *arg));
 void crowd_end(struct crowd *crowd); /* NULL is fine */
 
 /* Runs the two crowds in turns, as measure_in_turns() does with single threads, and compares their
- * throughputs. Values are thousands of steps per second, percentiles those of the subject. */
+ * throughputs. Values are thousands of steps (or what is counted) per second, percentiles those of
+ * the subject. */
 bool crowd_compare(const struct bench *bench, struct crowd *subject, struct crowd *baseline,
                    struct result *result);
 

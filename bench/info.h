@@ -17,6 +17,8 @@ bool info_order(redisContext *context, const char *command, struct result *resul
  * CONFIG RESETSTAT. Both are 0 if there was none. */
 bool info_command(redisContext *context, const char *command, double *calls, double *total_us,
                   struct result *result);
+/* All commands that clients sent, since CONFIG RESETSTAT, but for those of such connections. */
+bool info_sent(redisContext *context, double *commands, struct result *result);
 /* The longest time in the slow log; 0: it is empty. */
 bool info_slowest_us(redisContext *context, double *slowest_us, struct result *result);
 

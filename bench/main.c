@@ -31,6 +31,15 @@
         name, run, gate, GATE_VALUE_BELOW, unit, OVER_TCP, UNPINNED, 1 \
     }
 
+#define TURNS(name, run, gate, gate_kind, unit, placement)        \
+    {                                                             \
+        name, run, gate, gate_kind, unit, OVER_TCP, placement, 16 \
+    }
+#define PROCESSES(name, run, gate, gate_kind, unit, processes)          \
+    {                                                                   \
+        name, run, gate, gate_kind, unit, OVER_TCP, UNPINNED, processes \
+    }
+
 static const struct workload workloads[] = {
     LATENCY("w1-tcp-pinned", run_w1_same_scripts, 1.10, OVER_TCP, PINNED),
     LATENCY("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
@@ -49,7 +58,21 @@ static const struct workload workloads[] = {
     THROUGHPUT("w2-4", run_w2, 0.80, 4),
     THROUGHPUT("w2-8", run_w2, 1.00, 8),
     THROUGHPUT("w2-32", run_w2, 1.50, 32),
+    THROUGHPUT("w2a-own-loop", run_w2a, 0.60, 1),
     LATENCY("server-time", run_server_time, 4.00, OVER_UNIX, PINNED),
+    TURNS("w3-unpinned", run_w3_changes, 6, GATE_RATIO_AT_LEAST, "k/s", UNPINNED),
+    TURNS("w3-unpinned-fair", run_w3_fairness, 2, GATE_VALUE_AT_MOST, "", UNPINNED),
+    TURNS("w3-split", run_w3_changes, 12, GATE_RATIO_AT_LEAST, "k/s", SPLIT),
+    TURNS("w3-split-fair", run_w3_fairness, 2, GATE_VALUE_AT_MOST, "", SPLIT),
+    PROCESSES("w4-8-commands", run_w4_commands, 2.1, GATE_VALUE_AT_MOST, "", 8),
+    PROCESSES("w4-8-p50", run_w4_p50, 1.6, GATE_RATIO_AT_MOST, "us", 8),
+    PROCESSES("w4-8-p99", run_w4_p99, 2.5, GATE_RATIO_AT_MOST, "us", 8),
+    PROCESSES("w4-64-commands", run_w4_commands, 2.1, GATE_VALUE_AT_MOST, "", 64),
+    PROCESSES("w4-64-p50", run_w4_p50, 1.6, GATE_RATIO_AT_MOST, "us", 64),
+    PROCESSES("w4-64-p99", run_w4_p99, 2.5, GATE_RATIO_AT_MOST, "us", 64),
+    PROCESSES("w4h-rate", run_w4h_rate, 450, GATE_VALUE_AT_LEAST, "1/s", 8),
+    PROCESSES("w4h-wait", run_w4h_wait, 2, GATE_RATIO_AT_MOST, "us", 8),
+    PROCESSES("w6", run_w6, 20, GATE_VALUE_AT_MOST, "ms", 2),
     HOLDING("w5-commands", run_w5_commands, 50, "1/s"),
     HOLDING("w5-slowest", run_w5_slowest, 500, "us"),
     HOLDING("w5-processor", run_w5_processor, 0.3, "%"),
@@ -92,7 +115,12 @@ static void signals_catch(void)
 
 const cpu_set_t *bench_cpus(const struct bench *bench, enum placement placement)
 {
-    return placement == PINNED ? &bench->pinned_cpu : &bench->all_cpus;
+    return placement == UNPINNED ? &bench->all_cpus : &bench->pinned_cpu;
+}
+
+const cpu_set_t *bench_server_cpus(const struct bench *bench, enum placement placement)
+{
+    return placement == SPLIT ? &bench->other_cpus : bench_cpus(bench, placement);
 }
 
 bool bench_move_to(const struct bench *bench, enum placement placement, struct result *result)
@@ -114,6 +142,9 @@ static void bench_prepare(struct bench *bench, bool quick)
     while (cpu < CPU_SETSIZE - 1 && !CPU_ISSET(cpu, &bench->all_cpus))
         cpu++;
     CPU_SET(cpu, &bench->pinned_cpu);
+    bench->other_cpus = bench->all_cpus;
+    if (CPU_COUNT(&bench->all_cpus) > 1)
+        CPU_CLR(cpu, &bench->other_cpus);
 }
 
 static void usage(FILE *out)

@@ -42,7 +42,7 @@ void histogram_add(struct histogram *histogram, uint64_t value_ns)
         histogram->max_ns = value_ns;
 }
 
-static double histogram_quantile_us(const struct histogram *histogram, double quantile)
+double histogram_quantile_us(const struct histogram *histogram, double quantile)
 {
     uint64_t rank = (uint64_t)(quantile * (double)histogram->total);
     uint64_t seen = 0;

@@ -23,6 +23,7 @@ int64_t now_ns(void); /* only differences mean something */
 
 void histogram_add(struct histogram *histogram, uint64_t value_ns);
 void histogram_merge(struct histogram *into, const struct histogram *from);
+double histogram_quantile_us(const struct histogram *histogram, double quantile);
 /* Fills the percentiles. */
 void result_take_histogram(struct result *result, const struct histogram *histogram);
 

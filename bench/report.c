@@ -39,6 +39,10 @@ bool report_passed(const struct report_row *row)
         return row->result.ratio >= row->gate;
     case GATE_VALUE_BELOW:
         return row->result.value < row->gate;
+    case GATE_VALUE_AT_MOST:
+        return row->result.value <= row->gate;
+    case GATE_VALUE_AT_LEAST:
+        return row->result.value >= row->gate;
     }
     return false;
 }
@@ -59,8 +63,11 @@ static void table_cell(FILE *out, int width, int decimals, double number)
 
 static const char *gate_sign(enum gate_kind kind)
 {
-    static const char *const signs[] = {
-        [GATE_RATIO_AT_MOST] = "<=", [GATE_RATIO_AT_LEAST] = ">=", [GATE_VALUE_BELOW] = "<"};
+    static const char *const signs[] = {[GATE_RATIO_AT_MOST] = "<=",
+                                        [GATE_RATIO_AT_LEAST] = ">=",
+                                        [GATE_VALUE_BELOW] = "<",
+                                        [GATE_VALUE_AT_MOST] = "<=",
+                                        [GATE_VALUE_AT_LEAST] = ">="};
     return signs[kind];
 }
 

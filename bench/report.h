@@ -22,8 +22,15 @@ struct result {
     char problem[PROBLEM_SIZE]; /* empty unless the workload failed */
 };
 
-/* What passes: a ratio that is at most, or at least, the gate, or a value strictly below it. */
-enum gate_kind { GATE_RATIO_AT_MOST, GATE_RATIO_AT_LEAST, GATE_VALUE_BELOW };
+/* What passes: a ratio or a value that is at most, or at least, the gate, or a value strictly below
+ * it. */
+enum gate_kind {
+    GATE_RATIO_AT_MOST,
+    GATE_RATIO_AT_LEAST,
+    GATE_VALUE_BELOW,
+    GATE_VALUE_AT_MOST,
+    GATE_VALUE_AT_LEAST
+};
 
 struct report_row {
     const char *workload;

@@ -41,19 +41,29 @@ static const char *problem_of(struct subject *subject, const char *call, hf_stat
     return subject->problem;
 }
 
-const char *subject_pair(void *arg)
+const char *subject_acquire(struct subject *subject, hf_hold **hold)
 {
-    struct subject *subject = arg;
-    hf_hold *hold;
     hf_error error;
-    hf_status status = hf_acquire(subject->client, subject->lock,
-                                  HF_ACQUIRE(.lease_ms = BENCH_LEASE_MS), &hold, &error);
-    if (status != HF_OK)
-        return problem_of(subject, "hf_acquire", status, error.text);
+    hf_status status = hf_acquire(
+        subject->client, subject->lock,
+        HF_ACQUIRE(.lease_ms = BENCH_LEASE_MS, .wait_ms = subject->wait_ms), hold, &error);
+    return status == HF_OK ? NULL : problem_of(subject, "hf_acquire", status, error.text);
+}
+
+const char *subject_release(struct subject *subject, hf_hold **hold)
+{
+    hf_error error;
     if (subject->nowait) {
-        status = hf_release_nowait(&hold);
+        hf_status status = hf_release_nowait(hold);
         return status == HF_OK ? NULL : problem_of(subject, "hf_release_nowait", status, "");
     }
-    status = hf_release(&hold, &error);
+    hf_status status = hf_release(hold, &error);
     return status == HF_OK ? NULL : problem_of(subject, "hf_release", status, error.text);
+}
+
+const char *subject_pair(void *arg)
+{
+    hf_hold *hold;
+    const char *problem = subject_acquire(arg, &hold);
+    return problem != NULL ? problem : subject_release(arg, &hold);
 }

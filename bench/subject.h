@@ -14,7 +14,8 @@
 struct subject {
     hf_client *client;
     char lock[LOCK_NAME_SIZE];
-    bool nowait; /* release without waiting for the answer */
+    bool nowait;     /* release without waiting for the answer */
+    int64_t wait_ms; /* 0: the lock is free, one try */
     char problem[PROBLEM_SIZE];
 };
 
@@ -22,7 +23,11 @@ bool subject_open(struct subject *subject, const struct server *server, enum tra
                   struct result *result);
 bool subject_close(struct subject *subject, struct result *result);
 
-/* A measure_step: acquires and releases once. Anything but HF_OK is a problem. */
+/* Anything but HF_OK is a problem. */
+const char *subject_acquire(struct subject *subject, hf_hold **hold);
+const char *subject_release(struct subject *subject, hf_hold **hold);
+
+/* A measure_step: acquires and releases once. */
 const char *subject_pair(void *arg);
 
 #endif
