@@ -151,6 +151,8 @@ static void run_command(struct node *node, const hf__slice *words, size_t count,
 {
     snprintf(node->last_command, sizeof(node->last_command), "%.*s", (int)words[0].length,
              words[0].bytes);
+    if (node_run_channel_command(node, words, count, out))
+        return;
     if (is(words[0], "EVALSHA") || is(words[0], "EVAL")) {
         run_script(node, words, count, out);
     } else if (is(words[0], "SCAN")) {

@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 
-enum { NODE_CANNED = 8, NODE_BATCHES = 64 };
+enum { NODE_CANNED = 8, NODE_BATCHES = 64, NODE_SUBSCRIBERS = 16, NODE_CHANNEL = 64 };
 
 typedef enum node_kind { NODE_STRING, NODE_ZSET, NODE_HASH } node_kind;
 
@@ -35,6 +35,11 @@ typedef struct node_key {
     int64_t expires_ms; /* -1: never */
 } node_key;
 
+typedef struct node_subscriber { /* a connection that has subscribed to one channel */
+    hf__buffer *out;             /* what the node says there; NULL: the place is free */
+    char channel[NODE_CHANNEL];
+} node_subscriber;
+
 struct node {
     int64_t now_ms;     /* its clock; a test may set it back */
     node_key **keys;    /* a place is NULL while it is free */
@@ -47,10 +52,17 @@ struct node {
     int canned_count;
     const char *always;         /* reply to every request, instead of serving it; NULL: none */
     const char *greeting_error; /* reply to INFO server, instead of the text */
+    const char *denies;         /* a command that its users may not use; NULL: none */
+    node_subscriber subscribers[NODE_SUBSCRIBERS];
     /* What was asked and served, for assertions. */
     int acquires, releases, renewals, inspects, revokes, breaks, scans, evals, greetings;
     int renewed;    /* holds in all renewals together */
     int tomb_count; /* releases that asked for a tombstone */
+    int subscribes, unsubscribes, observes;
+    int pings;          /* on subscriptions */
+    int messages;       /* published by scripts or tests */
+    int64_t last_copy;  /* number of the last acquire; 0: it did not want to queue */
+    int64_t last_range; /* how many fences it asked for */
     struct {
         int64_t at_ms;
         int holds;
@@ -64,6 +76,9 @@ void node_free(struct node *node);
 void node_restart(struct node *node); /* forgets everything, also the scripts */
 /* Reads whole commands from `in` and appends their replies to `out`; keeps what is incomplete. */
 void node_work(struct node *node, hf__buffer *in, hf__buffer *out);
+void node_forget(struct node *node, const hf__buffer *out); /* that connection is gone */
+/* Publishes; how many hear it. */
+int node_publish(struct node *node, const char *channel, const char *text, size_t length);
 node_key *node_find(struct node *node, const char *name,
                     size_t length);                        /* NULL: none, or expired */
 const char *node_get(struct node *node, const char *name); /* its value, or NULL */

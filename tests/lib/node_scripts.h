@@ -14,7 +14,16 @@ void script_expect_keys(const script *s, size_t first, const char *letters);
 node_key *script_find(const script *s, size_t key); /* NULL: none */
 bool script_has_value(const node_key *key, hf__slice value);
 void script_last_at_least(const script *s, node_key *key, int64_t ms); /* NULL is fine */
+
+/* ---- Holders: sorted sets by expiry ---- */
+
 size_t script_count_live(const script *s, const node_key *holders);
+node_member *script_live_holder(const script *s, node_key *holders, hf__slice value);
+void script_add_holder(const script *s, size_t key, hf__slice value, int64_t lease);
+void script_drop_scores(const script *s, size_t key, int64_t from, int64_t to);
+void script_last_as_the_latest(node_key *lock, node_key *holders);
+
+/* ---- Fences ---- */
 
 typedef struct fence {
     int64_t last; /* 0: none */
@@ -22,13 +31,40 @@ typedef struct fence {
 } fence;
 
 fence script_read_fence(const script *s, size_t key);
-void script_mark_fence(const script *s, size_t key, char mark);
-int64_t script_mint(const script *s, size_t key, int64_t last, bool mark, int64_t keep_ms);
+void script_mark_queue(const script *s, size_t key); /* '+' behind the fence: look at it */
 
-/* The name that it has in the queue when the hold with that value was ended. */
-hf__slice script_tombstone(hf__slice value, char *place, size_t size);
+/* ---- The queue: of scripts that take all keys of a lock (node_queue.c) ---- */
 
+enum { KEY_LOCK, KEY_QUEUE, KEY_FENCE, KEY_NOTES, KEY_HOLDERS, KEYS };
+
+typedef struct waiter { /* copies, for its place in the queue may be gone by then */
+    char value[512], owner[512];
+    hf__slice in_key; /* what the lock's key holds when it has the lock */
+    int64_t copy, lease, range;
+} waiter;
+
+size_t queue_count(const script *s); /* those who wait, without the tombstones */
+int64_t queue_mint(const script *s, int64_t last, int64_t range, int64_t lease, size_t waiting,
+                   int64_t keep_ms);
+void queue_share(const script *s, hf__slice value, int64_t lease);
+void queue_leave(const script *s, hf__slice value);
+bool queue_next(const script *s, waiter *next); /* false: nobody who lives */
+void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep_ms);
+void queue_hand_on(const script *s, int64_t last, int64_t keep_ms);
+bool queue_is_buried(const script *s, hf__slice value);
+void queue_bury(const script *s, hf__slice value, int64_t late_ms);
+/* To those who watch the lock, if anybody did so before it was changed. */
+bool queue_is_watched(const script *s);
+void queue_announce(const script *s, const char *word, hf__slice value, int64_t minted,
+                    int64_t lease);
+/* "<word> <number><rest>" to the client whose value it is, if it is one of ours. */
+void queue_tell(const script *s, hf__slice value, char word, const char *rest);
+bool queue_is_ours(hf__slice value, int64_t *number); /* <hexadecimal digits>:<number>@... */
+
+void script_run_acquire(script *s);
+void script_run_release(script *s);
 void script_run_inspect(script *s);
+void script_run_observe(script *s);
 void script_run_revoke(script *s);
 void script_run_break(script *s);
 

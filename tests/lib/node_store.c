@@ -88,7 +88,7 @@ node_key *store_find(struct node *node, hf__slice name)
         node_key *key = node->keys[i];
         if (key == NULL || !is_named(&key->name, name, hash))
             continue;
-        if (key->expires_ms < 0 || key->expires_ms > node->now_ms)
+        if (key->expires_ms < 0 || key->expires_ms >= node->now_ms)
             return key;
         store_remove(node, key);
     }

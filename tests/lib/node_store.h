@@ -30,6 +30,15 @@ void say_array(hf__buffer *out, size_t count);
 void say_number(hf__buffer *out, int64_t number);
 void say_bulk(hf__buffer *out, hf__slice text);
 
+/* ---- Messages (node_channels.c) ---- */
+
+bool node_denies(const struct node *node, const char *command);
+int node_listeners(const struct node *node, hf__slice channel);
+bool node_is_subscribed(const struct node *node, const hf__buffer *out);
+/* PUBLISH, PUBSUB, SUBSCRIBE and PING; false: another command. */
+bool node_run_channel_command(struct node *node, const hf__slice *words, size_t count,
+                              hf__buffer *out);
+
 /* ---- Scripts (node_scripts.c) ---- */
 
 typedef struct script {

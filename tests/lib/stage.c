@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/state.h" /* to have no subscription */
+
 stage the_stage;
 stage_told stage_told_log[STAGE_TOLD];
 
@@ -25,6 +27,7 @@ void stage_begin(const stage_setup *setup)
     memset(s, 0, sizeof(*s));
     assert_int_equal(hf__url_parse(url, &s->server, &error), HF_OK);
     hf__config config = {.server = &s->server, .seed = 42, .links = setup->links};
+    config.local_turns = setup->local_turns;
     if (config.links == 0)
         config.links = 1;
     config.connect_timeout =
@@ -38,10 +41,12 @@ void stage_begin(const stage_setup *setup)
     node_init(&s->node);
     s->core = hf__core_new(&config);
     assert_non_null(s->core);
+    s->core->push_denied = !setup->messages;
 }
 
 static void free_wire(stage_wire *wire)
 {
+    node_forget(&the_stage.node, &wire->to_client);
     hf__buffer_free(&wire->to_node);
     hf__buffer_free(&wire->to_client);
     wire->open = false;
@@ -75,7 +80,7 @@ void stage_end(void)
             hf__hold_abandon(s->holds[i]);
         free_answer(&s->answers[i]);
     }
-    for (int i = 0; i < HF_LINKS_MAX; i++)
+    for (int i = 0; i <= HF_LINKS_MAX; i++)
         free_wire(&s->wires[i]);
     hf__buffer_free(&s->late);
     node_free(&s->node);
@@ -92,9 +97,34 @@ static void disconnect(int link, const char *reason)
 
 void stage_cut(void)
 {
-    for (int i = 0; i < HF_LINKS_MAX; i++)
+    for (int i = 0; i <= HF_LINKS_MAX; i++)
         if (the_stage.wires[i].open)
             disconnect(i, "cut");
+    stage_run();
+}
+
+void stage_cut_link(int link)
+{
+    if (the_stage.wires[link].open)
+        disconnect(link, "cut");
+    stage_run();
+}
+
+void stage_say(int link, const char *bytes, size_t count)
+{
+    hf__buffer *place = &the_stage.wires[link].to_client;
+    the_stage.own_memory = true;
+    assert_true(hf__buffer_reserve(place, count));
+    hf__buffer_append(place, bytes, count);
+    the_stage.own_memory = false;
+    stage_run();
+}
+
+void stage_publish(const char *text, size_t length)
+{
+    the_stage.own_memory = true;
+    node_publish(&the_stage.node, STAGE_CHANNEL, text, length);
+    the_stage.own_memory = false;
     stage_run();
 }
 
@@ -154,7 +184,7 @@ static bool carry_to_client(int link)
 {
     stage_wire *wire = &the_stage.wires[link];
     size_t count = hf__buffer_length(&wire->to_client);
-    if (!wire->open || count == 0 || the_stage.mute)
+    if (!wire->open || count == 0 || the_stage.mute || (the_stage.muted >> link & 1) != 0)
         return false;
     size_t passed = allowance(the_stage.trickles ? 1 : count);
     if (passed == 0)
@@ -179,6 +209,7 @@ static void carry_out(const hf__action *action)
     case HF__ACTION_DONE:
         break;
     case HF__ACTION_LOG:
+        the_stage.logged++;
         snprintf(the_stage.last_log, sizeof(the_stage.last_log), "%s", action->text);
         break;
     }
@@ -223,7 +254,7 @@ void stage_run(void)
             moved = true;
         }
         moved = tell() ? true : moved;
-        for (int i = 0; i < HF_LINKS_MAX; i++) {
+        for (int i = 0; i <= HF_LINKS_MAX; i++) {
             if ((the_stage.stalled >> i & 1) != 0)
                 continue;
             moved = the_stage.wires[i].open && carry_to_node(i) ? true : moved;
@@ -298,7 +329,8 @@ static hf_hold *make_hold(int number, const stage_acquire *options)
         .max_hold = hf__span_ms(options->max_hold_ms),
         .warn = hf__span_ms(options->warn_ms),
         .on_event = options->deaf ? NULL : hear,
-        .arg = &the_stage.holds[number]};
+        .arg = &the_stage.holds[number],
+        .listens_later = options->listens_later};
     wish.prefix = slice_of("");
     wish.who.thread = options->thread != 0 ? options->thread : 1;
     if (options->name_length != 0)
@@ -315,6 +347,8 @@ bool stage_start_acquire(int number, const stage_acquire *options)
         return false;
     call->wait_ms = options->wait_ms;
     call->max_retries = options->max_retries;
+    call->polls = options->max_retries > 0 || options->retry_interval_ms != 0;
+    call->fair = options->fair;
     call->retry_interval = hf__span_ms(interval_ms);
     step((hf__event){.kind = HF__EVENT_START, .call = call});
     stage_run();

@@ -43,7 +43,7 @@ typedef struct stage {
     hf__url server;
     struct node node;
     hf__instant now;
-    stage_wire wires[HF_LINKS_MAX];
+    stage_wire wires[HF_LINKS_MAX + 1];
     hf__buffer late;
     hf__call calls[STAGE_CALLS];
     hf_hold *holds[STAGE_CALLS]; /* in the application's hands */
@@ -51,6 +51,7 @@ typedef struct stage {
     int told_count;
     uint64_t numbers;
     char last_log[300];
+    int logged; /* lines so far */
     /* What the network does. */
     bool refuses;     /* connections */
     bool swallows;    /* connection attempts: neither yes nor no */
@@ -59,6 +60,7 @@ typedef struct stage {
     bool trickles;    /* bytes arrive one by one */
     bool delays;      /* bytes to the node are kept until stage_deliver_late() */
     unsigned stalled; /* bit n: nothing moves on link n */
+    unsigned muted;   /* bit n: the node's bytes on link n do not reach the client */
     long cut_after;   /* so many more bytes, in both directions together, then every wire is cut */
     int connects;     /* attempts so far */
     int writes;       /* how often the core had bytes to write */
@@ -66,7 +68,8 @@ typedef struct stage {
     bool listens_by_hand; /* the test asks what there is to tell by itself */
 } stage;
 
-#define STAGE_CLIENT "00000000000000000000000000000007"
+#define STAGE_CHANNEL "hf:c:" STAGE_CLIENT
+#define STAGE_CLIENT  "00000000000000000000000000000007"
 
 extern stage the_stage;
 extern stage_told stage_told_log[STAGE_TOLD];
@@ -84,12 +87,16 @@ typedef struct stage_acquire {
     uint64_t thread; /* 0: 1 */
     bool reenters;
     bool deaf; /* no on_event */
-} stage_acquire;
+    bool fair;
+    bool listens_later;
+} stage_acquire; /* it polls if retry_interval_ms or max_retries is given, else it queues */
 
 typedef struct stage_setup {
     int unused; /* so that SETUP() has something to initialise */
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
     int links;
+    int local_turns; /* 0: none, so every call is alone */
+    bool messages;   /* there is a subscription, so those who wait queue; else they poll */
     const char *url;
 } stage_setup;
 
@@ -101,7 +108,10 @@ bool stage_start_query(int call, hf__query_kind kind, const char *name, const ch
                        uint64_t number); /* the same */
 hf_status stage_let_go(int call);
 void stage_cancel(int call);
-void stage_cut(void);          /* every wire, with what is on it */
+void stage_cut(void);                                      /* every wire, with what is on it */
+void stage_cut_link(int link);                             /* if it is there */
+void stage_say(int link, const char *bytes, size_t count); /* the node does, for no reason */
+void stage_publish(const char *text, size_t length); /* somebody does, on the client's channel */
 void stage_deliver_late(void); /* what was delayed, to a node that answers nobody */
 void stage_run(void);          /* until nothing moves any more, in no time */
 void stage_advance_ms(int64_t ms);
@@ -124,6 +134,7 @@ const stage_told *stage_next_told(int call); /* the first that was not read; NUL
 #define SCAN(call, pattern, cursor)     QUERY(call, HF__QUERY_SCAN, "", pattern, cursor)
 #define QUERY(call, ...)                assert_true(stage_start_query(call, __VA_ARGS__))
 #define CUT()                           stage_cut()
+#define SAY(text)                       stage_publish(text, strlen(text))
 #define PAUSE_MS(ms)                    stage_pause_ms(ms)
 #define FENCE(call)                     hf__hold_fence(stage_hold(call))
 #define STATE(call)                     hf__hold_state(stage_hold(call), the_stage.now)

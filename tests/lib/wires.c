@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WIRES_MAX = 2 * HF_LINKS_MAX };
+enum { WIRES_MAX = 2 * (HF_LINKS_MAX + 1) };
 
 typedef struct wire {
     bool used;
@@ -62,6 +62,7 @@ static void free_wire(wire *w)
 {
     if (w->descriptor >= 0)
         close(w->descriptor);
+    node_forget(&network.node, &w->to_client);
     hf__buffer_free(&w->to_node);
     hf__buffer_free(&w->to_client);
     w->used = false;
@@ -242,7 +243,9 @@ static int wires_write(void *connection, const void *bytes, size_t count)
 {
     wires_lock();
     int status = give(connection, bytes, count);
-    show(connection);
+    for (int i = 0; i < WIRES_MAX; i++) /* what one says may be news for others */
+        if (all[i].used)
+            show(&all[i]);
     wires_unlock();
     return status;
 }

@@ -488,6 +488,13 @@ static void answers_that_make_no_sense_are_not_believed(void **state)
         "*3\r\n:-1\r\n:1\r\n$1\r\nx\r\n",
         "*4\r\n:0\r\n:1\r\n$1\r\nx\r\n:1\r\n",
         "*4\r\n:5\r\n:1\r\n:1\r\n:1\r\n",
+        "*5\r\n:0\r\n:1\r\n$1\r\nx\r\n:0\r\n:0\r\n", /* queued at no place */
+        "*5\r\n:0\r\n:1\r\n$1\r\nx\r\n:-1\r\n:0\r\n",
+        "*5\r\n:0\r\n:1\r\n$1\r\nx\r\n$1\r\n1\r\n:0\r\n",
+        "*5\r\n:0\r\n:1\r\n$1\r\nx\r\n:1\r\n$1\r\n0\r\n",
+        "*5\r\n:7\r\n:1\r\n$1\r\nx\r\n:1\r\n:0\r\n", /* granted and queued */
+        "*3\r\n:1\r\n:1\r\n$-1\r\n",
+        "*2\r\n:9007199254740992\r\n:10000\r\n", /* a fence that Lua could not count */
         "*2\r\n:1\r\n*0\r\n",
         "HTTP/1.1 200 OK\r\n\r\n",
         "*9999999\r\n",
@@ -533,8 +540,8 @@ static void too_many_at_once_are_turned_away(void **state)
     ADVANCE_MS(100);
     for (int i = 0; i < HF_PENDING_MAX; i++)
         assert_int_equal(flood[i].error.status, HF_EUNKNOWN);
+    ADVANCE_MS(3000); /* the leases are over: nobody needs to be asked to give anything back */
     S.deaf = false;
-    ADVANCE_MS(3000);
     ACQUIRE(3, "x");
     EXPECT(3, HF_OK);
     FINISH();

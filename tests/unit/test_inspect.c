@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rival.h"
 #include "stage.h"
 
 #define S           the_stage
@@ -100,6 +101,58 @@ static void more_sharers_than_fit_are_counted(void **state)
 }
 
 /* Not one of our values, or almost: shown as it is, and taken for nothing that it is not. */
+static void those_who_wait_are_listed_in_order(void **state)
+{
+    (void)state;
+    SETUP(.messages = true);
+    rival_begin();
+    ACQUIRE(1, "x");
+    RIVAL_QUEUES("x", .number = 21);
+    ADVANCE_MS(100);
+    ACQUIRE(2, "x", .wait_ms = -1, .label = "second");
+    ADVANCE_MS(200);
+    ACQUIRE(3, "x", .wait_ms = -1, .owner = "third");
+    INSPECT(4, "x");
+    EXPECT(4, HF_OK);
+    const hf_inspection *seen = SEEN(4);
+    assert_int_equal(seen->queue_length, 3);
+    assert_int_equal(seen->waiter_count, 3);
+    assert_string_equal(seen->waiters[0].client_id, RIVAL_CLIENT);
+    assert_string_equal(seen->waiters[0].host, "rival");
+    assert_int_equal(seen->waiters[0].number, 21);
+    assert_int_equal(seen->waiters[0].waited_ms, 300);
+    assert_int_equal(seen->waiters[0].remaining_ms, 0);
+    assert_string_equal(seen->waiters[1].label, "second");
+    assert_int_equal(seen->waiters[1].waited_ms, 200);
+    assert_int_equal(seen->waiters[2].number, 3);
+    assert_int_equal(seen->waiters[2].waited_ms, 0);
+    assert_int_equal(seen->holders[0].waited_ms, 0);
+    RELEASE(1);
+    rival_release("x", 21);
+    RELEASE(2);
+    INSPECT(4, "x");
+    assert_string_equal(SEEN(4)->owner, "third");
+    assert_int_equal(SEEN(4)->queue_length, 0);
+    assert_int_equal(SEEN(4)->waiter_count, 0);
+    rival_end();
+    FINISH();
+}
+
+static void more_who_wait_than_fit_are_counted(void **state)
+{
+    (void)state;
+    SETUP(.messages = true);
+    ACQUIRE(1, "x");
+    for (int i = 2; i < 2 + 2 * HF_WAITERS_MAX; i++)
+        ACQUIRE(i, "x", .wait_ms = -1);
+    INSPECT(1 + 2 * HF_WAITERS_MAX + 1, "x");
+    const hf_inspection *seen = SEEN(1 + 2 * HF_WAITERS_MAX + 1);
+    assert_int_equal(seen->queue_length, 2 * HF_WAITERS_MAX);
+    assert_int_equal(seen->waiter_count, HF_WAITERS_MAX);
+    assert_int_equal(seen->waiters[HF_WAITERS_MAX - 1].number, 1 + HF_WAITERS_MAX);
+    FINISH();
+}
+
 static void foreign_values_are_shown_and_not_believed(void **state)
 {
     (void)state;
@@ -188,16 +241,24 @@ static void senseless_inspections_are_asked_for_again(void **state)
         "*0\r\n",
         "$-1\r\n",
         "*4\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n",
-        "*6\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n:1\r\n",
-        "*5\r\n:1\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n",
-        "*5\r\n$1\r\nv\r\n$1\r\n1\r\n$1\r\n1\r\n:0\r\n*0\r\n",
-        "*5\r\n$1\r\nv\r\n:1\r\n:1\r\n:0\r\n*0\r\n",
-        "*5\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n$1\r\n0\r\n*0\r\n",
-        "*5\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n:0\r\n",
-        "*5\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:1\r\n*1\r\n$1\r\nx\r\n",
-        "*5\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:1\r\n*2\r\n$1\r\nx\r\n$1\r\n1\r\n",
-        "*5\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:1\r\n*2\r\n:1\r\n:1\r\n",
-        "*5\r\n*0\r\n:1\r\n$1\r\n1\r\n:1\r\n*0\r\n",
+        "*8\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n:0\r\n*0\r\n:1\r\n",
+        "*7\r\n:1\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n:0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n$1\r\n1\r\n$1\r\n1\r\n:0\r\n*0\r\n:0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n:1\r\n:0\r\n*0\r\n:0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n$1\r\n0\r\n*0\r\n:0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n:0\r\n:0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:1\r\n*1\r\n$1\r\nx\r\n:0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:1\r\n*2\r\n$1\r\nx\r\n$1\r\n1\r\n:0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:1\r\n*2\r\n:1\r\n:1\r\n:0\r\n*0\r\n",
+        "*7\r\n*0\r\n:1\r\n$1\r\n1\r\n:1\r\n*0\r\n:0\r\n*0\r\n",
+        /* what an inspection was in 0.2 */
+        "*5\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n",
+        /* the queue */
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n$1\r\n0\r\n*0\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n:0\r\n$-1\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n:1\r\n*1\r\n$1\r\nx\r\n",
+        "*7\r\n$1\r\nv\r\n:1\r\n$1\r\n1\r\n:0\r\n*0\r\n:1\r\n*2\r\n:1\r\n:1\r\n",
+        "*7\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n*0\r\n:1\r\n*2\r\n$1\r\nx\r\n$1\r\n1\r\n",
     };
     for (size_t i = 0; i < COUNT(nonsense); i++) {
         SETUP();
@@ -218,9 +279,10 @@ static void absurd_numbers_are_bounded(void **state)
     (void)state;
     SETUP();
     ACQUIRE(1, "warm");
-    node_say(&S.node, "*5\r\n$1\r\nv\r\n:9223372036854775807\r\n$30\r\n"
+    node_say(&S.node, "*7\r\n$1\r\nv\r\n:9223372036854775807\r\n$30\r\n"
                       "999999999999999999999999999999\r\n:9223372036854775807\r\n*4\r\n"
-                      "$1\r\na\r\n:9223372036854775807\r\n$1\r\nb\r\n:-9223372036854775808\r\n");
+                      "$1\r\na\r\n:9223372036854775807\r\n$1\r\nb\r\n:-9223372036854775808\r\n"
+                      ":-9223372036854775808\r\n*2\r\n$1\r\nc\r\n:9223372036854775807\r\n");
     INSPECT(2, "x");
     EXPECT(2, HF_OK);
     assert_int_equal(SEEN(2)->remaining_ms, HF_MS_MAX);
@@ -228,6 +290,9 @@ static void absurd_numbers_are_bounded(void **state)
     assert_int_equal(SEEN(2)->holders[0].remaining_ms, HF_MS_MAX);
     assert_int_equal(SEEN(2)->holders[1].remaining_ms, -1);
     assert_true(SEEN(2)->fence == 0); /* unknown */
+    assert_int_equal(SEEN(2)->queue_length, 0);
+    assert_int_equal(SEEN(2)->waiter_count, 1);
+    assert_int_equal(SEEN(2)->waiters[0].waited_ms, HF_MS_MAX);
     FINISH();
 }
 
@@ -238,6 +303,8 @@ int main(void)
         cmocka_unit_test(a_thread_holds_it),
         cmocka_unit_test(sharers_are_listed_longest_first),
         cmocka_unit_test(more_sharers_than_fit_are_counted),
+        cmocka_unit_test(those_who_wait_are_listed_in_order),
+        cmocka_unit_test(more_who_wait_than_fit_are_counted),
         cmocka_unit_test(foreign_values_are_shown_and_not_believed),
         cmocka_unit_test(long_parts_of_a_value_are_cut),
         cmocka_unit_test(binary_and_huge_values_are_made_printable_and_cut),

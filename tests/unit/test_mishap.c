@@ -160,10 +160,44 @@ static void forgotten_scripts_are_sent_once_for_all(void **state)
     FINISH();
 }
 
+/* To a call for three holds: as the first answer, or behind `before`. */
+static void expect_broken_by(const char *before, const char *nonsense)
+{
+    SETUP(.reply_timeout_ms = 100);
+    acquire_many(3);
+    if (before != NULL)
+        node_say(&S.node, before);
+    node_say(&S.node, nonsense);
+    ADVANCE_MS(3000);
+    assert_int_equal(S.node.renewals, 0);
+    ADVANCE_MS(200);
+    assert_int_equal(S.node.greetings, 2);
+    assert_int_equal(S.node.renewals, 1);
+    expect_all_safe(3);
+    ADVANCE_MS(30000);
+    expect_all_safe(3);
+    FINISH();
+}
+
 static void senseless_replies_break_the_link_and_are_asked_for_again(void **state)
 {
     (void)state;
-    static const char *const nonsense[] = {
+    static const char *const to_refresh[] = {
+        "+OK\r\n",
+        ":3\r\n",
+        "*0\r\n",
+        "*1\r\n:2\r\n",
+        "*1\r\n:4\r\n",
+        "*1\r\n$1\r\n3\r\n",
+        "*2\r\n:3\r\n:0\r\n",
+        "*2\r\n:3\r\n:4\r\n",
+        "*2\r\n:3\r\n+1\r\n",
+        "*3\r\n:3\r\n:2\r\n:1\r\n",
+        "*3\r\n:3\r\n:1\r\n:1\r\n",
+        "*5\r\n:3\r\n:1\r\n:2\r\n:3\r\n:4\r\n",
+        "*2\r\n:3\r\n",
+    };
+    static const char *const to_renew[] = {
         "+OK\r\n",
         ":9000\r\n",
         "*0\r\n",
@@ -177,20 +211,10 @@ static void senseless_replies_break_the_link_and_are_asked_for_again(void **stat
         "*3\r\n*2\r\n*1\r\n:1\r\n$1\r\nx\r\n:9000\r\n:9000\r\n",
         "*3\r\n:9000\r\n",
     };
-    for (size_t i = 0; i < COUNT(nonsense); i++) {
-        SETUP(.reply_timeout_ms = 100);
-        acquire_many(3);
-        node_say(&S.node, nonsense[i]);
-        ADVANCE_MS(3000);
-        assert_int_equal(S.node.renewals, 0);
-        ADVANCE_MS(200);
-        assert_int_equal(S.node.greetings, 2);
-        assert_int_equal(S.node.renewals, 1);
-        expect_all_safe(3);
-        ADVANCE_MS(30000);
-        expect_all_safe(3);
-        FINISH();
-    }
+    for (size_t i = 0; i < COUNT(to_refresh); i++)
+        expect_broken_by(NULL, to_refresh[i]);
+    for (size_t i = 0; i < COUNT(to_renew); i++)
+        expect_broken_by("*4\r\n:3\r\n:1\r\n:2\r\n:3\r\n", to_renew[i]);
 }
 
 static void a_loss_is_one_holds_own(void **state)

@@ -71,6 +71,8 @@ static void senseless_client_options_are_refused(void **state)
     } cases[] = {
         {{.links = -1}, "links"},
         {{.links = HF_LINKS_MAX + 1}, "links"},
+        {{.local_turns = -2}, "local_turns"},
+        {{.local_turns = HF_LOCAL_TURNS_MAX + 1}, "local_turns"},
         {{.prefix = long_prefix}, "prefix"},
         {{.max_lease_ms = HF_LEASE_MIN_MS - 1}, "max_lease_ms"},
         {{.max_lease_ms = HF_MS_MAX + 1}, "max_lease_ms"},

@@ -128,6 +128,32 @@ static void closing_may_fail_to_allocate(void **state)
     }
 }
 
+/* Waiting needs a second connection, a line of threads and messages. */
+static void waiting_may_fail_to_allocate(void **state)
+{
+    (void)state;
+    bool starved = true;
+    for (long refused = 0; starved; refused++) {
+        hf_client *client = OPEN(.links = 1);
+        hf_hold *hold = NULL;
+        hf_error error;
+        hold_for_somebody("x");
+        gate_fail_at(refused);
+        hf_status status = hf_acquire(client, "x", HF_ACQUIRE(.wait_ms = 30), &hold, &error);
+        assert_null(hold);
+        if (status != HF_EBUSY && !is_lack_of_memory(status))
+            fail_msg("%s: %s", hf_status_name(status), error.text);
+        drop_for_somebody("x");
+        status = hf_acquire(client, "x", HF_ACQUIRE(.wait_ms = 10000), &hold, &error);
+        expect_done_or_starved(status, &error);
+        starved = gate_open();
+        if (hold != NULL)
+            release(&hold, HF_OK);
+        assert_int_equal(hf_close(client), HF_OK);
+        assert_false(wires_has_key("x"));
+    }
+}
+
 static void a_cancel_needs_memory(void **state)
 {
     (void)state;
@@ -141,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BOTH(every_allocation_may_fail),
         BOTH(closing_may_fail_to_allocate),
+        BOTH(waiting_may_fail_to_allocate),
         SEEING(a_cancel_needs_memory),
     };
     wired_install_gate();

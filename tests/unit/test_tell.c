@@ -27,6 +27,40 @@ static void tick(int64_t after_ms)
     stage_run();
 }
 
+/* ---- Not before the handle is there ---- */
+
+static void who_listens_later_hears_what_was_missed(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x", .lease_ms = 1000, .listens_later = true);
+    ACQUIRE(2, "y", .lease_ms = 1000, .listens_later = true);
+    tick(2000);
+    assert_false(has_news());
+    EXPECT_QUIET(1);
+    hf__hold_listen(S.calls[1].hold);
+    stage_run();
+    EXPECT_TOLD(1, HF_LOST, EXPIRED);
+    EXPECT_QUIET(1);
+    EXPECT_QUIET(2);
+    RELEASE(2); /* never heard of */
+    EXPECT(2, HF_ELOST);
+    FINISH();
+}
+
+static void who_missed_nothing_hears_nothing(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x", .lease_ms = 1000, .listens_later = true);
+    hf__hold_listen(S.calls[1].hold);
+    stage_run();
+    EXPECT_QUIET(1);
+    tick(2000);
+    EXPECT_TOLD(1, HF_LOST, EXPIRED);
+    FINISH();
+}
+
 /* ---- One at a time ---- */
 
 static void one_at_a_time_and_each_once(void **state)
@@ -351,6 +385,8 @@ static void states_and_reasons_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_listens_later_hears_what_was_missed),
+        cmocka_unit_test(who_missed_nothing_hears_nothing),
         cmocka_unit_test(one_at_a_time_and_each_once),
         cmocka_unit_test(the_tell_has_what_the_acquire_gave),
         cmocka_unit_test(jeopardy_that_became_a_loss_is_told_as_a_loss),

@@ -152,7 +152,7 @@ static void a_transport_that_reads_byte_by_byte(void **state)
 static void break_everywhere(int failure)
 {
     int cuts = 0, seen = 1;
-    for (long after = 1; seen > 0; after += 193) {
+    for (long after = 1; seen > 0; after += 1723) {
         hf_client *client = OPEN(.links = 1);
         wires *n = wires_lock();
         n->cut_after = after;

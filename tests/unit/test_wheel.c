@@ -50,6 +50,7 @@ static void expect_only_later(int64_t by_ns)
         first = hf__earlier(first, spokes[i].due);
     }
     assert_true(hf__wheel_next(&wheel).ns == first.ns);
+    assert_true(hf__wheel_peek(&wheel) == NULL || hf__wheel_peek(&wheel)->due.ns > by_ns);
 }
 
 static void takes_what_is_due_and_nothing_else(void **state)

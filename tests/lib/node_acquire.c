@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* See node_scripts.c: acquire and release, the scripts that queue and hand on. Both take the lock,
+ * its queue, fence, notes and holders. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node_scripts.h"
+
+static const char ended[] = "*1\r\n:-1\r\n"; /* a tombstone says so */
+
+/* ---- Acquire: value, lease, keep, range, copy [, owner] ---- */
+
+typedef struct asked {
+    hf__slice value, in_key;
+    int64_t lease, keep, range, copy;
+    bool owned;
+} asked;
+
+static asked read_acquire(const script *s)
+{
+    bool owned = s->argument_count == 6;
+    node_expect(owned || s->argument_count == 5, "acquire takes five arguments or six");
+    node_expect(s->key_count == KEYS, "acquire takes five keys");
+    script_expect_keys(s, 0, "qfwh");
+    asked a = {.value = s->arguments[0],
+               .in_key = s->arguments[owned ? 5 : 0],
+               .lease = script_number_of(s->arguments[1]),
+               .keep = script_number_of(s->arguments[2]),
+               .range = script_number_of(s->arguments[3]),
+               .copy = script_number_of(s->arguments[4]),
+               .owned = owned};
+    node_expect(a.range >= 1 && a.copy >= 0, "a strange acquire");
+    s->node->last_copy = a.copy;
+    s->node->last_range = a.range;
+    return a;
+}
+
+static void say_grant(const script *s, int64_t granted, int64_t remaining)
+{
+    bool others = queue_count(s) > 0;
+    say_array(s->out, others ? 3 : 2);
+    say_number(s->out, granted);
+    say_number(s->out, remaining);
+    if (others)
+        say_number(s->out, 1);
+}
+
+static int64_t place_of(const script *s, hf__slice value)
+{
+    node_key *queue = script_find(s, KEY_QUEUE);
+    const node_member *mine = store_member(queue, value);
+    int64_t place = 0;
+    for (size_t i = 0; mine != NULL && i < queue->member_count; i++)
+        place += queue->members[i].score >= 0 && queue->members[i].score <= mine->score;
+    return place;
+}
+
+static void say_busy(const script *s, const asked *a, int64_t remaining, hf__slice held,
+                     bool foreign)
+{
+    int64_t place = a->copy > 0 ? place_of(s, a->value) : 0;
+    say_array(s->out, place > 0 ? 5 : 3);
+    say_number(s->out, 0);
+    say_number(s->out, remaining);
+    say_bulk(s->out, held);
+    if (place > 0) {
+        say_number(s->out, place);
+        say_number(s->out, foreign);
+    }
+}
+
+/* The first one in a new queue. */
+static void begin_queue(const script *s, hf__slice held)
+{
+    const node_key *counter = script_find(s, KEY_FENCE);
+    script_mark_queue(s, KEY_FENCE);
+    if (counter != NULL && strchr(counter->value.bytes, '*') != NULL)
+        queue_tell(s, held, 'i', "");
+    node_key *notes = script_find(s, KEY_NOTES);
+    for (size_t i = notes != NULL ? notes->member_count : 0; i-- > 0;)
+        if (notes->members[i].name.bytes[0] != '#')
+            store_drop(s->node, notes, &notes->members[i]);
+}
+
+static int64_t highest_score(const node_key *queue)
+{
+    int64_t highest = -1;
+    for (size_t i = 0; queue != NULL && i < queue->member_count; i++)
+        highest = script_larger(highest, queue->members[i].score);
+    return highest;
+}
+
+static void enqueue(const script *s, const asked *a, hf__slice held)
+{
+    char note[1024];
+    int64_t last = highest_score(script_find(s, KEY_QUEUE));
+    int64_t since = s->node->now_ms, highest = a->copy, before, began, unused[3];
+    if (store_member(script_find(s, KEY_QUEUE), a->value) != NULL) {
+        const node_member *old = store_member(script_find(s, KEY_NOTES), a->value);
+        if (old != NULL &&
+            sscanf(old->text.bytes, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+                   &before, &unused[0], &unused[1], &unused[2], &began) == 5) {
+            since = began;
+            highest = script_larger(highest, before);
+        }
+    } else {
+        node_key *queue = store_make(s->node, s->keys[KEY_QUEUE], NODE_ZSET);
+        store_add(queue, a->value)->score = script_larger(last, 0) + 1;
+        if (last < 0)
+            begin_queue(s, held);
+        if (script_find(s, KEY_LOCK) != NULL && queue_is_watched(s)) /* else who gets it is told */
+            queue_announce(s, "waiting", a->value, script_read_fence(s, KEY_FENCE).last, a->lease);
+    }
+    int length = snprintf(note, sizeof(note),
+                          "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %.*s",
+                          highest, s->node->now_ms + a->lease, a->lease, a->range, since,
+                          a->owned ? (int)a->in_key.length : 0, a->in_key.bytes);
+    store_write(&store_add(store_make(s->node, s->keys[KEY_NOTES], NODE_HASH), a->value)->text,
+                (hf__slice){note, (size_t)length});
+    for (size_t key = KEY_QUEUE; key <= KEY_NOTES; key += KEY_NOTES - KEY_QUEUE)
+        if (store_ttl_ms(s->node, script_find(s, key)) < a->lease)
+            script_find(s, key)->expires_ms = s->node->now_ms + 2 * a->lease;
+}
+
+/* The lock is free, but others were there first; false: nobody who lives. */
+static bool yield(const script *s, const asked *a, int64_t last)
+{
+    waiter next;
+    if (a->copy > 0)
+        enqueue(s, a, a->value);
+    if (!queue_next(s, &next) || slice_is(hf__slice_text(next.value), a->value)) {
+        queue_leave(s, a->value);
+        return false;
+    }
+    queue_grant(s, &next, last, a->keep);
+    return true;
+}
+
+static void keep_fence(const script *s, int64_t keep_ms)
+{
+    script_last_at_least(s, script_find(s, KEY_FENCE), keep_ms);
+}
+
+/* Joins those who share the lock; false: nobody does. */
+static bool join(const script *s, const asked *a)
+{
+    if (script_count_live(s, script_find(s, KEY_HOLDERS)) == 0)
+        return false;
+    script_drop_scores(s, KEY_HOLDERS, INT64_MIN, s->node->now_ms);
+    script_add_holder(s, KEY_HOLDERS, a->value, a->lease);
+    script_last_as_the_latest(script_find(s, KEY_LOCK), script_find(s, KEY_HOLDERS));
+    keep_fence(s, a->keep);
+    queue_leave(s, a->value);
+    return true;
+}
+
+static void say_own(const script *s, const asked *a, int64_t remaining)
+{
+    int64_t last = script_read_fence(s, KEY_FENCE).last;
+    if (last > 0)
+        say_grant(s, last - a->range + 1, remaining);
+    else
+        say_grant(s, queue_mint(s, 0, a->range, a->lease, queue_count(s), a->keep), remaining);
+}
+
+static void refuse(const script *s, const asked *a)
+{
+    const node_key *lock = script_find(s, KEY_LOCK);
+    hf__slice held = store_slice(&lock->value);
+    int64_t number;
+    if (a->copy > 0 && queue_is_buried(s, a->value)) {
+        say(s->out, ended);
+        return;
+    }
+    if (a->copy > 0)
+        enqueue(s, a, held);
+    say_busy(s, a, store_ttl_ms(s->node, lock), held,
+             !queue_is_ours(held, &number) && script_find(s, KEY_HOLDERS) == NULL);
+}
+
+/* The lock has the owner's name on it. */
+static void enter_shared(const script *s, const asked *a)
+{
+    const node_member *own = script_live_holder(s, script_find(s, KEY_HOLDERS), a->value);
+    if (own != NULL)
+        say_own(s, a, own->score - s->node->now_ms);
+    else if (queue_is_buried(s, a->value))
+        say(s->out, ended);
+    else if (join(s, a))
+        say_own(s, a, a->lease);
+    else
+        refuse(s, a);
+}
+
+/* The lock was free. What is behind the fence decides whether there is more to do than to take it.
+ */
+static void take(const script *s, const asked *a)
+{
+    const node_key *counter = script_find(s, KEY_FENCE);
+    fence kept = script_read_fence(s, KEY_FENCE);
+    int64_t clock = s->node->now_ms * 1000;
+    if (counter != NULL && counter->kind != NODE_STRING) {
+        say(s->out, script_wrong_type);
+        return;
+    }
+    bool plain = kept.plain && kept.last < clock && a->range == 1 && !a->owned;
+    if (!plain && queue_is_buried(s, a->value)) {
+        queue_hand_on(s, queue_mint(s, kept.last, 1, a->lease, queue_count(s), a->keep), a->keep);
+        say(s->out, ended);
+        return;
+    }
+    if (!plain && queue_count(s) > 0 && yield(s, a, kept.last)) {
+        const node_key *lock = script_find(s, KEY_LOCK);
+        if (a->owned && script_has_value(lock, a->in_key))
+            enter_shared(s, a);
+        else
+            say_busy(s, a, store_ttl_ms(s->node, lock), store_slice(&lock->value), false);
+        return;
+    }
+    store_set(s->node, s->keys[KEY_LOCK], a->in_key, s->node->now_ms + a->lease);
+    if (a->owned)
+        queue_share(s, a->value, a->lease);
+    if (plain) {
+        char text[32];
+        snprintf(text, sizeof(text), "%" PRId64, clock);
+        store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text), s->node->now_ms + a->keep);
+        say(s->out, "*2\r\n");
+        say_number(s->out, clock);
+        say_number(s->out, a->lease);
+        return;
+    }
+    bool watched = queue_is_watched(s);
+    int64_t minted = queue_mint(s, kept.last, a->range, a->lease, queue_count(s), a->keep);
+    if (watched)
+        queue_announce(s, "granted", a->value, minted + a->range - 1, a->lease);
+    say_grant(s, minted, a->lease);
+}
+
+void script_run_acquire(script *s)
+{
+    asked a = read_acquire(s);
+    node_key *lock = script_find(s, KEY_LOCK);
+    s->node->acquires++;
+    if (lock == NULL) {
+        take(s, &a);
+    } else if (lock->kind != NODE_STRING) {
+        say(s->out, script_wrong_type);
+    } else if (!script_has_value(lock, a.in_key)) {
+        refuse(s, &a);
+    } else if (a.owned) {
+        enter_shared(s, &a);
+    } else {
+        if (lock->expires_ms < 0)
+            lock->expires_ms = s->node->now_ms + a.lease;
+        say_own(s, &a, store_ttl_ms(s->node, lock));
+    }
+}
+
+/* ---- Release: value, late, keep [, owner] ---- */
+
+static bool leave(const script *s, hf__slice value, hf__slice owner)
+{
+    node_key *holders = script_find(s, KEY_HOLDERS);
+    bool alive = script_live_holder(s, holders, value) != NULL;
+    queue_leave(s, value);
+    if (store_member(holders, value) == NULL)
+        return false;
+    script_drop_scores(s, KEY_HOLDERS, INT64_MIN, s->node->now_ms);
+    holders = script_find(s, KEY_HOLDERS);
+    if (alive)
+        store_drop(s->node, holders, store_member(holders, value));
+    if (!alive || !script_has_value(script_find(s, KEY_LOCK), owner))
+        return false;
+    holders = script_find(s, KEY_HOLDERS);
+    if (holders == NULL)
+        store_remove(s->node, script_find(s, KEY_LOCK));
+    else
+        script_last_as_the_latest(script_find(s, KEY_LOCK), holders);
+    return true;
+}
+
+static bool give_back(const script *s, hf__slice value)
+{
+    if (!script_has_value(script_find(s, KEY_LOCK), value)) {
+        queue_leave(s, value);
+        return false;
+    }
+    store_remove(s->node, script_find(s, KEY_LOCK));
+    return true;
+}
+
+void script_run_release(script *s)
+{
+    bool owned = s->argument_count == 4;
+    node_expect(owned || s->argument_count == 3, "release takes three arguments or four");
+    node_expect(s->key_count == KEYS, "release takes five keys");
+    script_expect_keys(s, 0, "qfwh");
+    hf__slice value = s->arguments[0];
+    int64_t late = script_number_of(s->arguments[1]), keep = script_number_of(s->arguments[2]);
+    fence kept = script_read_fence(s, KEY_FENCE);
+    bool ours = script_has_value(script_find(s, KEY_LOCK), value);
+    bool released = owned ? leave(s, value, s->arguments[3]) : give_back(s, value);
+    s->node->releases++;
+    s->node->tomb_count += late > 0;
+    s->node->last_tombstone_ms = late;
+    if (late > 0) {
+        script_drop_scores(s, KEY_QUEUE, -s->node->now_ms + 1, -1);
+        queue_bury(s, value, late);
+        script_mark_queue(s, KEY_FENCE);
+    }
+    bool plain = ours && late == 0 && kept.plain;
+    if (script_find(s, KEY_LOCK) == NULL && !plain) {
+        if (released && queue_is_watched(s))
+            queue_announce(s, "released", value, kept.last, 0);
+        queue_hand_on(s, kept.last, keep);
+    }
+    node_member *broken = store_member(script_find(s, KEY_NOTES), HF__SLICE("#broken"));
+    if (released)
+        say_number(s->out, 1);
+    else
+        say_number(s->out, broken != NULL ? -script_number_of(store_slice(&broken->text)) : 0);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* See rival.h. What it hears on its subscription is kept as text. */
+#include "rival.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/name.h"
+#include "lua/scripts.h"
+#include "stage.h"
+
+enum { WORDS = 16, NUMBER = 24, VALUE = 100 };
+
+static hf__buffer asked, answered; /* of its commands */
+static hf__buffer waits, heard;    /* of its subscription */
+
+static void run(hf__buffer *in, hf__buffer *out, const hf__slice *words, size_t count)
+{
+    the_stage.own_memory = true;
+    assert_true(hf__resp_encode(in, words, count));
+    node_work(&the_stage.node, in, out);
+    the_stage.own_memory = false;
+}
+
+void rival_begin(void)
+{
+    const hf__slice words[] = {HF__SLICE("SUBSCRIBE"), HF__SLICE("hf:c:" RIVAL_CLIENT)};
+    run(&waits, &heard, words, 2);
+    the_stage.node.subscribes--; /* that counts those of the client that is tested */
+}
+
+void rival_hang_up(void)
+{
+    node_forget(&the_stage.node, &heard);
+}
+
+void rival_end(void)
+{
+    rival_hang_up();
+    hf__buffer_free(&asked);
+    hf__buffer_free(&answered);
+    hf__buffer_free(&waits);
+    hf__buffer_free(&heard);
+}
+
+/* ---- Scripts ---- */
+
+typedef struct words {
+    hf__slice all[WORDS];
+    size_t count;
+    char side[4][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
+    char value[VALUE];
+    char numbers[4][NUMBER];
+    size_t number_count;
+} words;
+
+static void put(words *w, hf__slice word)
+{
+    w->all[w->count++] = word;
+}
+
+static void put_number(words *w, int64_t number)
+{
+    char *place = w->numbers[w->number_count++];
+    snprintf(place, NUMBER, "%" PRId64, number);
+    put(w, hf__slice_text(place));
+}
+
+static void put_value(words *w, int number)
+{
+    snprintf(w->value, VALUE, RIVAL_CLIENT ":%d@rival:2/1", number);
+    put(w, hf__slice_text(w->value));
+}
+
+static void put_head(words *w, int script, const char *name, const char *letters)
+{
+    static const char *const counts[] = {"1", "2", "3", "4", "5"};
+    size_t length = strlen(name);
+    put(w, HF__SLICE("EVAL"));
+    put(w, (hf__slice){hf__scripts[script].body, hf__scripts[script].length});
+    put(w, hf__slice_text(counts[strlen(letters)]));
+    put(w, hf__slice_text(name));
+    for (size_t i = 0; letters[i] != '\0'; i++) {
+        size_t made = hf__side_key(w->side[i], letters[i], name, length, hf__slot(name, length));
+        put(w, (hf__slice){w->side[i], made});
+    }
+}
+
+/* It counts among nobody's calls, and is not served a canned reply. */
+static void run_script(const words *w)
+{
+    struct node *node = &the_stage.node;
+    struct node before = *node;
+    node->canned_count = 0;
+    node->always = NULL;
+    hf__buffer_clear(&answered);
+    run(&asked, &answered, w->all, w->count);
+    node->canned_count = before.canned_count;
+    node->always = before.always;
+    node->acquires = before.acquires;
+    node->releases = before.releases;
+    node->revokes = before.revokes;
+    node->breaks = before.breaks;
+    node->evals = before.evals;
+    node->tomb_count = before.tomb_count;
+    node->last_copy = before.last_copy;
+    node->last_range = before.last_range;
+    stage_run();
+}
+
+static bool answer_begins(const char *text)
+{
+    size_t length = strlen(text);
+    return hf__buffer_length(&answered) >= length &&
+           memcmp(hf__buffer_front(&answered), text, length) == 0;
+}
+
+bool rival_acquire(const rival_wish *wish)
+{
+    words w = {.count = 0};
+    put_head(&w, HF__SCRIPT_ACQUIRE, wish->name, "qfwh");
+    put_value(&w, wish->number);
+    put_number(&w, wish->lease != 0 ? wish->lease : 10000);
+    put_number(&w, 3600000);
+    put_number(&w, wish->range != 0 ? wish->range : 1);
+    put_number(&w, wish->copy);
+    if (wish->owner != NULL)
+        put(&w, hf__slice_text(wish->owner));
+    run_script(&w);
+    return !answer_begins("*3\r\n:0\r\n") && !answer_begins("*5\r\n:0\r\n");
+}
+
+void rival_release(const char *name, int number)
+{
+    words w = {.count = 0};
+    put_head(&w, HF__SCRIPT_RELEASE, name, "qfwh");
+    put_value(&w, number);
+    put_number(&w, 0);
+    put_number(&w, 3600000);
+    run_script(&w);
+}
+
+void rival_revoke(const char *name, const char *why)
+{
+    words w = {.count = 0};
+    put_head(&w, HF__SCRIPT_REVOKE, name, "fwh");
+    put(&w, hf__slice_text(why));
+    put_number(&w, (int64_t)stage_fence_of(name));
+    put_number(&w, 3600000);
+    run_script(&w);
+}
+
+void rival_break(const char *name)
+{
+    words w = {.count = 0};
+    put_head(&w, HF__SCRIPT_BREAK, name, "qfwh");
+    put(&w, hf__slice_text(node_get(&the_stage.node, name)));
+    put_number(&w, (int64_t)stage_fence_of(name));
+    put_number(&w, 3600000);
+    run_script(&w);
+}
+
+bool rival_heard(const char *part)
+{
+    size_t length = strlen(part), all = hf__buffer_length(&heard);
+    const char *text = hf__buffer_front(&heard);
+    for (size_t at = 0; at + length <= all; at++) {
+        if (memcmp(text + at, part, length) != 0)
+            continue;
+        hf__buffer_take(&heard, at + length);
+        return true;
+    }
+    return false;
+}

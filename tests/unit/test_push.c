@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* The link on which the server sends messages: when it is opened, what keeps it up, what happens
+ * while it is down or not allowed. What messages do is in test_message.c. */
+#include <string.h>
+
+#include "contest.h"
+
+#define S        the_stage
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- When there is a subscription ---- */
+
+static void nobody_who_need_not_wait_subscribes(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "free", .wait_ms = 5000, .deaf = true);
+    EXPECT(1, HF_OK);
+    ACQUIRE(2, "x", .deaf = true); /* one try */
+    ACQUIRE(3, "x", .max_retries = 2, .deaf = true);
+    ACQUIRE(4, "x", .wait_ms = 500, .retry_interval_ms = 50, .deaf = true);
+    ADVANCE_MS(1000);
+    for (int i = 2; i <= 4; i++)
+        EXPECT(i, HF_EBUSY);
+    assert_int_equal(S.node.subscribes, 0);
+    assert_int_equal(S.node.last_copy, 0);
+    assert_int_equal(S.node.releases, 0);
+    assert_int_equal(S.connects, 1);
+    contest_end();
+}
+
+static void the_first_who_waits_subscribes_for_all(void **state)
+{
+    (void)state;
+    SETUP(.messages = true, .links = 2);
+    rival_begin();
+    RIVAL_ACQUIRES("x", .number = 1);
+    RIVAL_ACQUIRES("foo", .number = 2);
+    ACQUIRE(1, "x", .wait_ms = 60000);
+    ACQUIRE(2, "x", .wait_ms = 60000);
+    ACQUIRE(3, "foo", .wait_ms = 60000); /* on the other link */
+    assert_int_equal(S.connects, 3);
+    assert_int_equal(S.node.subscribes, 1);
+    rival_release("foo", 2);
+    EXPECT(3, HF_OK);
+    rival_release("x", 1);
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
+/* To hear when somebody asks for what it has; for as long as it has it. */
+static void one_with_a_listener_subscribes(void **state)
+{
+    (void)state;
+    for (int ending = 0; ending < 3; ending++) {
+        SETUP(.messages = true);
+        ACQUIRE(1, "x", .lease_ms = 9000, .renew_interval_ms = 3000);
+        ACQUIRE(2, "y", .lease_ms = 9000, .deaf = true);
+        EXPECT(1, HF_OK);
+        assert_int_equal(S.node.subscribes, 1);
+        stage_cut_link(PUSH);
+        ADVANCE_MS(5000);
+        assert_int_equal(S.node.subscribes, 2);
+        assert_in_range(S.node.pings, 4, 7);
+        if (ending == 0)
+            RELEASE(1);
+        else if (ending == 1)
+            assert_int_equal(stage_let_go(1), HF_OK);
+        else
+            node_delete(&S.node, "x"); /* it will notice with the next renewal */
+        ADVANCE_MS(3000);
+        int pings = S.node.pings;
+        stage_cut_link(PUSH);
+        ADVANCE_MS(5000);
+        assert_int_equal(S.node.pings, pings);
+        assert_int_equal(S.node.subscribes, 2);
+        FINISH();
+    }
+}
+
+static void nobody_queues_before_the_subscription_is_confirmed(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    S.muted = 1 << PUSH;
+    ACQUIRE(1, "x", .wait_ms = 60000);
+    ADVANCE_MS(500);
+    assert_int_equal(S.node.last_copy, 0);
+    assert_int_equal(S.node.acquires, 6); /* until then it polls */
+    assert_null(node_side(&S.node, 'q', "x"));
+    S.muted = 0;
+    stage_run();
+    assert_true(S.node.last_copy > 0);
+    assert_int_equal(S.node.acquires, 7); /* and then at once */
+    rival_release("x", 1);
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
+static void without_a_second_connection_it_polls(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "warm", .deaf = true);
+    S.refuses = true;
+    ACQUIRE(2, "x", .wait_ms = 60000);
+    ADVANCE_MS(10000);
+    assert_in_range(S.node.acquires, 95, 105);
+    assert_in_range(S.connects, 10, 30); /* with a growing pause */
+    rival_release("x", 1);
+    ADVANCE_MS(100);
+    EXPECT(2, HF_OK);
+    contest_end();
+}
+
+static void the_subscription_has_the_users_name_and_database(void **state)
+{
+    (void)state;
+    SETUP(.messages = true, .url = "redis://me:pw@node/3");
+    S.node.password = "pw";
+    rival_begin();
+    RIVAL_ACQUIRES("x", .number = 1);
+    ACQUIRE(1, "x", .wait_ms = 60000);
+    assert_int_equal(S.node.subscribes, 1);
+    rival_release("x", 1);
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
+/* ---- Whether it lives ---- */
+
+static void a_ping_now_and_then(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "x", .wait_ms = 60000, .deaf = true);
+    int before = S.node.pings;
+    ADVANCE_MS(10000);
+    assert_in_range(S.node.pings, before + 9, before + 11);
+    rival_release("x", 1);
+    ADVANCE_MS(1000);
+    before = S.node.pings;
+    ADVANCE_MS(3600000 / 60);
+    assert_int_equal(S.node.pings, before); /* nobody waits */
+    RELEASE(1);
+    RIVAL_ACQUIRES("x", .number = 2);
+    ACQUIRE(2, "x", .wait_ms = 60000);
+    assert_int_equal(S.node.pings, before + 1); /* again, and at once */
+    assert_int_equal(S.node.subscribes, 1);
+    contest_end();
+}
+
+static void a_subscription_that_is_cut_is_made_anew(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "x", .wait_ms = 60000, .lease_ms = 60000);
+    S.muted = 1 << PUSH;
+    rival_release("x", 1); /* which is not heard */
+    EXPECT_WAITING(1);
+    stage_cut_link(PUSH);
+    S.muted = 0;
+    ADVANCE_MS(20);
+    EXPECT(1, HF_OK); /* all who wait have checked */
+    assert_int_equal(S.node.subscribes, 2);
+    contest_end();
+}
+
+static void silence_is_noticed(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "x", .wait_ms = 60000, .lease_ms = 60000);
+    ADVANCE_MS(500);
+    S.muted = 1 << PUSH;
+    rival_release("x", 1);
+    ADVANCE_MS(1400);
+    assert_int_equal(S.connects, 2);
+    ADVANCE_MS(150); /* the PING of second 1 is not answered by second 2 */
+    assert_int_equal(S.connects, 3);
+    assert_non_null(strstr(S.last_log, "no answer"));
+    S.muted = 0;
+    ADVANCE_MS(1);
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
+static void all_who_wait_check_when_it_is_back(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    for (int i = 1; i <= 5; i++)
+        ACQUIRE(i, "x", .wait_ms = 60000);
+    int before = S.node.acquires;
+    stage_cut_link(PUSH);
+    ADVANCE_MS(20);
+    assert_int_equal(S.node.acquires, before + 5);
+    assert_int_equal(S.node.subscribes, 2);
+    contest_end();
+}
+
+static void a_subscription_that_nobody_needs_is_not_made_anew(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "x", .wait_ms = 60000, .deaf = true);
+    rival_release("x", 1);
+    EXPECT(1, HF_OK);
+    stage_cut_link(PUSH);
+    ADVANCE_MS(2000);
+    assert_int_equal(S.connects, 2);
+    contest_end();
+}
+
+/* ---- Not allowed ---- */
+
+static void without_permission_those_who_wait_poll(void **state)
+{
+    (void)state;
+    static const char *const denied[] = {"SUBSCRIBE", "PUBLISH", "PUBSUB", "PING"};
+    for (size_t i = 0; i < COUNT(denied); i++) {
+        contest_begin_held();
+        S.node.denies = denied[i];
+        ACQUIRE(1, "x", .wait_ms = 60000);
+        assert_non_null(strstr(S.last_log, "poll"));
+        assert_non_null(strstr(S.last_log, "permission"));
+        int logged = S.logged;
+        ACQUIRE(2, "x", .wait_ms = 60000);
+        ADVANCE_MS(1050);
+        assert_int_equal(S.logged, logged); /* once */
+        assert_int_equal(S.connects, 2);
+        assert_int_equal(S.node.last_copy, 0);
+        assert_in_range(S.node.acquires, 22, 24);
+        stage_cancel(1);
+        rival_release("x", 1);
+        ADVANCE_MS(100);
+        EXPECT(2, HF_OK);
+        contest_end();
+    }
+}
+
+static void other_refusals_of_the_greeting_pass(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "warm", .deaf = true);
+    S.node.greeting_error = "-LOADING Redis is loading the dataset in memory\r\n";
+    ACQUIRE(2, "x", .wait_ms = 60000);
+    ADVANCE_MS(500);
+    assert_int_equal(S.node.last_copy, 0);
+    S.node.greeting_error = NULL;
+    ADVANCE_MS(2000);
+    assert_true(S.node.last_copy > 0);
+    rival_release("x", 1);
+    EXPECT(2, HF_OK);
+    contest_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_who_need_not_wait_subscribes),
+        cmocka_unit_test(the_first_who_waits_subscribes_for_all),
+        cmocka_unit_test(one_with_a_listener_subscribes),
+        cmocka_unit_test(nobody_queues_before_the_subscription_is_confirmed),
+        cmocka_unit_test(without_a_second_connection_it_polls),
+        cmocka_unit_test(the_subscription_has_the_users_name_and_database),
+        cmocka_unit_test(a_ping_now_and_then),
+        cmocka_unit_test(a_subscription_that_is_cut_is_made_anew),
+        cmocka_unit_test(silence_is_noticed),
+        cmocka_unit_test(all_who_wait_check_when_it_is_back),
+        cmocka_unit_test(a_subscription_that_nobody_needs_is_not_made_anew),
+        cmocka_unit_test(without_permission_those_who_wait_poll),
+        cmocka_unit_test(other_refusals_of_the_greeting_pass),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
