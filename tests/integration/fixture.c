@@ -4,12 +4,17 @@
  * left: hf_close() of NULL is fine. */
 #include "fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "crowd.h"
 
 enum { CLIENTS_MAX = 4 };
 
 struct redis_server *server;
+hf_client *alice;
+hf_client *bob;
 
 static hf_error error;
 static hf_client **opened[CLIENTS_MAX];
@@ -48,6 +53,7 @@ int end_everything(void **state)
 {
     int result = close_clients(state);
     process_end_all();
+    crowd_end();
     redis_server_end_all();
     return result;
 }
@@ -65,12 +71,31 @@ void open_client(hf_client **client)
 
 void open_client_with(hf_client **client, const hf_client_options *options)
 {
-    EXPECT(HF_OK, hf_open(server->url, options, client, &error));
+    open_client_at(server->url, client, options);
+}
+
+void open_client_at(const char *url, hf_client **client, const hf_client_options *options)
+{
+    EXPECT(HF_OK, hf_open(url, options, client, &error));
     for (size_t i = 0; i < opened_count; i++)
         if (opened[i] == client)
             return;
     assert_true(opened_count < CLIENTS_MAX);
     opened[opened_count++] = client;
+}
+
+void open_both(void)
+{
+    open_client(&alice);
+    open_client(&bob);
+}
+
+int begin_with_both(void **state)
+{
+    (void)state;
+    empty_server();
+    open_both();
+    return 0;
 }
 
 /* ---- Verbs ----------------------------------------------------------------------------------- */
@@ -128,6 +153,47 @@ long long connections_seen(void)
     const char *found = strstr(raw(server, "INFO stats"), field);
     assert_non_null(found);
     return strtoll(found + sizeof(field) - 1, NULL, 10);
+}
+
+long long keys_like(const char *pattern)
+{
+    long long count = -1;
+    assert_int_equal(sscanf(raw(server, "KEYS %s", pattern), "(array of %lld)", &count), 1);
+    return count;
+}
+
+/* The number in braces makes the side keys share the lock's slot; see docs/wire.md. */
+static unsigned slot_of(const char *text)
+{
+    unsigned crc = 0;
+    for (; *text != '\0'; text++) {
+        crc ^= (unsigned)(unsigned char)*text << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc << 1) ^ ((crc & 0x8000) != 0 ? 0x1021 : 0);
+    }
+    return crc & 0x3fff;
+}
+
+const char *side_key(char kind)
+{
+    static char key[48];
+    static unsigned tag;
+    char digits[16];
+    do {
+        (void)snprintf(digits, sizeof(digits), "%u", tag);
+    } while (slot_of(digits) != slot_of("lock") && ++tag > 0);
+    (void)snprintf(key, sizeof(key), "hf:%c:{%u}lock", kind, tag);
+    return key;
+}
+
+long long queued(void)
+{
+    return raw_number(server, "ZCOUNT %s 0 +inf", side_key('q'));
+}
+
+void expect_only_fences(void)
+{
+    WAIT_UNTIL(raw_number(server, "DBSIZE") == keys_like("hf:f:*"), 10000);
 }
 
 redisContext *begin_endless_script(void)

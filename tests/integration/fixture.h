@@ -22,8 +22,8 @@ extern struct redis_server *server;
 int start_server(void **state);
 int end_server(void **state);
 
-/* Of a test: fail unless every client says HF_OK when it is closed. The second ends all processes
- * and servers as well. */
+/* Of a test: fail unless every client says HF_OK when it is closed. The second ends all processes,
+ * the crowd (crowd.h) and servers as well. */
 int close_clients(void **state);
 int end_everything(void **state);
 
@@ -33,6 +33,13 @@ void empty_server(void); /* its counts start over too */
  * that closes it by itself leaves NULL there. */
 void open_client(hf_client **client);
 void open_client_with(hf_client **client, const hf_client_options *options);
+void open_client_at(const char *url, hf_client **client, const hf_client_options *options);
+
+/* Two clients for tests that need no better names. */
+extern hf_client *alice;
+extern hf_client *bob;
+void open_both(void);
+int begin_with_both(void **state); /* set-up of a test: the server is emptied, both are opened */
 
 /* ---- Verbs ----------------------------------------------------------------------------------- */
 
@@ -52,6 +59,19 @@ const hf_stats *stats_of(hf_client *client); /* valid until the next call */
 
 /* How many connections it has been offered so far. */
 long long connections_seen(void);
+
+/* How many keys match a glob-style pattern. */
+long long keys_like(const char *pattern);
+
+/* A key that the library keeps beside the lock "lock": its queue 'q', notes 'w', fence 'f' or
+ * holders 'h'. Valid until the next call. */
+const char *side_key(char kind);
+
+/* How many wait for "lock" in the queue at the server. */
+long long queued(void);
+
+/* Asserts that soon nothing is left but fences: no lock, no queue, no notes. */
+void expect_only_fences(void);
 
 /* Makes it run a script without an end. The caller frees the context, answered or not. */
 redisContext *begin_endless_script(void);

@@ -15,14 +15,15 @@ struct puppet {
     struct witness witness;
 };
 
-static hf_status acquire(struct puppet *puppet, const char *order, bool renewed)
+static hf_status acquire(struct puppet *puppet, const char *order, bool renewed, bool polls)
 {
     long long lease_ms = 0;
     long long wait_ms = 0;
     char owner[LINE_MAX_TEXT] = "";
     (void)sscanf(order, "%*s %lld %lld %255s", &lease_ms, &wait_ms, owner);
     return hf_acquire(puppet->client, "lock",
-                      HF_ACQUIRE(.lease_ms = lease_ms, .wait_ms = wait_ms, .retry_interval_ms = 20,
+                      HF_ACQUIRE(.lease_ms = lease_ms, .wait_ms = wait_ms,
+                                 .retry_interval_ms = polls ? 20 : 0,
                                  .owner = owner[0] != '\0' ? owner : NULL, .no_renewal = !renewed,
                                  .on_event = witness_event, .arg = &puppet->witness),
                       &puppet->hold, NULL);
@@ -59,9 +60,11 @@ static bool is(const char *order, const char *word)
 static void obey(int line, struct puppet *puppet, const char *order)
 {
     if (strncmp(order, "acquire ", 8) == 0)
-        line_say(line, "%s", hf_status_name(acquire(puppet, order, true)));
+        line_say(line, "%s", hf_status_name(acquire(puppet, order, true, true)));
     else if (strncmp(order, "lease ", 6) == 0)
-        line_say(line, "%s", hf_status_name(acquire(puppet, order, false)));
+        line_say(line, "%s", hf_status_name(acquire(puppet, order, false, true)));
+    else if (strncmp(order, "queue ", 6) == 0)
+        line_say(line, "%s", hf_status_name(acquire(puppet, order, true, false)));
     else if (is(order, "extend"))
         line_say(line, "%s", hf_status_name(hf_extend(puppet->hold, 0, NULL)));
     else if (is(order, "release"))

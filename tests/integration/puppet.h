@@ -4,6 +4,7 @@
  *
  *     acquire LEASE WAIT [OWNER]   the lock "lock", renewed           -> the status
  *     lease LEASE WAIT [OWNER]     the same, not renewed              -> the status
+ *     queue LEASE WAIT [OWNER]     renewed, and waits in the queue instead of polling
  *     extend, release, nowait                                         -> the status
  *     state                                                           -> SAFE, JEOPARDY or LOST
  *     valid                                                           -> yes or no

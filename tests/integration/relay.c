@@ -27,6 +27,8 @@ struct switchboard {
     int listener;
     char socket[96];
     long long accepted;
+    long long spoilt;
+    char grants; /* what to do to the next one: 'p'ass, 'l'ose or 'c'ut */
     struct pair pairs[PAIRS_MAX];
 };
 
@@ -74,19 +76,39 @@ static void obey(void)
     char order[LINE_MAX_TEXT];
     if (!line_hear(board.line, order, 0))
         _exit(0); /* the test is gone */
-    bool done = strcmp(order, "count") == 0;
+    bool of_grants = strncmp(order, "grants:", 7) == 0;
+    bool done = of_grants || strcmp(order, "count") == 0 || strcmp(order, "spoilt") == 0;
+    if (of_grants)
+        board.grants = order[7];
     for (int i = 0; i < PAIRS_MAX && !done; i++) {
         struct pair *pair = &board.pairs[i];
         pair->stalled = pair->ends[0] >= 0 && strcmp(order, "stall") == 0;
         done = pair->stalled;
     }
-    line_say(board.line, "%lld", board.accepted);
+    line_say(board.line, "%lld", strcmp(order, "spoilt") == 0 ? board.spoilt : board.accepted);
+}
+
+/* Whether these bytes of the server are a grant that must not arrive. */
+static bool spoils(const char *bytes, ssize_t count)
+{
+    static const char grant[] = "\r\ng "; /* how the text of its message begins */
+    if (board.grants == 'p' || count <= 0 ||
+        memmem(bytes, (size_t)count, grant, sizeof(grant) - 1) == NULL)
+        return false;
+    board.spoilt++;
+    return true;
 }
 
 static void pass_along(struct pair *pair, int from)
 {
     static char bytes[64 * 1024];
     ssize_t count = recv(pair->ends[from], bytes, sizeof(bytes), 0);
+    if (from == 1 && spoils(bytes, count)) {
+        if (board.grants == 'c')
+            hang_up(pair);
+        board.grants = 'p';
+        return;
+    }
     for (ssize_t done = 0; done < count;) {
         ssize_t sent =
             send(pair->ends[1 - from], bytes + done, (size_t)(count - done), MSG_NOSIGNAL);
@@ -123,6 +145,7 @@ static void run(int line, void *arg)
 {
     (void)arg;
     board.line = line;
+    board.grants = 'p';
     for (int i = 0; i < PAIRS_MAX; i++)
         board.pairs[i] = (struct pair){.ends = {-1, -1}};
     for (;;)
@@ -166,6 +189,21 @@ void relay_stall_one(const struct relay *relay)
 void relay_heal(const struct relay *relay)
 {
     (void)order(relay, "heal");
+}
+
+void relay_lose_grant(const struct relay *relay)
+{
+    (void)order(relay, "grants:lose");
+}
+
+void relay_cut_grant(const struct relay *relay)
+{
+    (void)order(relay, "grants:cut");
+}
+
+long long relay_grants_spoilt(const struct relay *relay)
+{
+    return order(relay, "spoilt");
 }
 
 long long relay_connections(const struct relay *relay)

@@ -14,19 +14,11 @@
 
 #include "fixture.h"
 
-static hf_client *alice;
-static hf_client *bob;
 static hf_hold *hold;
 static hf_hold *other;
 static hf_error error;
 
 /* ---- Verbs ----------------------------------------------------------------------------------- */
-
-static void open_clients(void)
-{
-    open_client(&alice);
-    open_client(&bob);
-}
 
 static uint64_t fence_of_next_grant(hf_client *client)
 {
@@ -115,7 +107,7 @@ static void it_grows_with_every_grant(void **state)
 static void locks_have_fences_of_their_own(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     EXPECT(HF_OK, hf_acquire(alice, "x", NULL, &hold, &error));
     EXPECT(HF_OK, hf_acquire(alice, "{x}", NULL, &other, &error));
     assert_string_equal(raw(server, "EVAL %s 0", "return #redis.call('KEYS', 'hf:f:*')"), "2");
@@ -128,7 +120,7 @@ static void locks_have_fences_of_their_own(void **state)
 static void a_deleted_counter(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     uint64_t before = fence_of_next_grant(alice);
     assert_string_equal(raw(server, "DEL %s", fence_key()), "1");
     assert_true(fence_of_next_grant(bob) > before);
@@ -137,7 +129,7 @@ static void a_deleted_counter(void **state)
 static void a_counter_that_is_no_number(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     uint64_t before = fence_of_next_grant(alice);
     assert_string_equal(raw(server, "SET %s nonsense", fence_key()), "OK");
     assert_true(fence_of_next_grant(bob) > before);
@@ -146,7 +138,7 @@ static void a_counter_that_is_no_number(void **state)
 static void an_emptied_server(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     EXPECT(HF_OK, hf_acquire(alice, "lock", NULL, &hold, &error));
     uint64_t before = hf_fence(hold);
     assert_string_equal(raw(server, "FLUSHALL"), "OK");
@@ -159,7 +151,7 @@ static void an_emptied_server(void **state)
 static void a_restarted_empty_server(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     uint64_t before = fence_of_next_grant(alice);
     redis_server_restart(server);
     assert_string_equal(raw(server, "DBSIZE"), "0");
@@ -170,7 +162,7 @@ static void a_restarted_empty_server(void **state)
 static void an_evicted_counter(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     uint64_t before = fence_of_next_grant(alice);
     assert_string_equal(raw(server, "CONFIG SET maxmemory 1 maxmemory-policy allkeys-random"),
                         "OK");
@@ -183,7 +175,7 @@ static void an_evicted_counter(void **state)
 static void a_counter_ahead_of_the_clock(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     uint64_t ahead = fence_of_next_grant(alice) + 600ull * 1000 * 1000;
     assert_string_equal(
         raw(server, "SET %s %llu PX 1000000", fence_key(), (unsigned long long)ahead), "OK");
@@ -197,7 +189,7 @@ static void a_counter_lives_as_long_as_the_hold(void **state)
 {
     (void)state;
     char key[128];
-    open_clients();
+    open_both();
     EXPECT(HF_OK, hf_acquire(alice, "lock",
                              HF_ACQUIRE(.lease_ms = 30000, .renew_interval_ms = 100, .owner = "me"),
                              &hold, &error));
@@ -218,7 +210,7 @@ static void a_counter_lives_as_long_as_the_hold(void **state)
 static void re_entry_keeps_it(void **state)
 {
     (void)state;
-    open_clients();
+    open_both();
     EXPECT(HF_OK, hf_acquire(alice, "lock", NULL, &hold, &error));
     assert_string_equal(raw(server, "DEL %s", fence_key()), "1");
     EXPECT(HF_OK, hf_acquire(alice, "lock", NULL, &other, &error));
@@ -235,7 +227,7 @@ static void sharers_have_the_same(void **state)
     (void)state;
     hf_hold *third;
     const hf_acquire_options *options = HF_ACQUIRE(.owner = "request 7", .lease_ms = 30000);
-    open_clients();
+    open_both();
     EXPECT(HF_OK, hf_acquire(alice, "lock", options, &hold, &error));
     EXPECT(HF_OK, hf_acquire(bob, "lock", options, &other, &error));
     uint64_t fence = hf_fence(hold);
@@ -255,7 +247,7 @@ static void a_sharer_never_has_a_smaller_one(void **state)
 {
     (void)state;
     const hf_acquire_options *options = HF_ACQUIRE(.owner = "request 7", .lease_ms = 30000);
-    open_clients();
+    open_both();
     EXPECT(HF_OK, hf_acquire(alice, "lock", options, &hold, &error));
     assert_string_equal(raw(server, "DEL %s", fence_key()), "1");
     EXPECT(HF_OK, hf_acquire(bob, "lock", options, &other, &error));
@@ -269,7 +261,7 @@ static void holding_on_keeps_it(void **state)
 {
     (void)state;
     hf_stats stats;
-    open_clients();
+    open_both();
     EXPECT(HF_OK, hf_acquire(alice, "lock", HF_ACQUIRE(.lease_ms = 20000, .renew_interval_ms = 50),
                              &hold, &error));
     uint64_t fence = hf_fence(hold);

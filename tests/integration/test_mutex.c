@@ -12,22 +12,9 @@
 
 #include "fixture.h"
 
-static hf_client *alice;
-static hf_client *bob;
 static hf_hold *hold;
 static hf_hold *other;
 static hf_error error;
-
-static int begin(void **state)
-{
-    (void)state;
-    hold = NULL;
-    other = NULL;
-    empty_server();
-    open_client(&alice);
-    open_client(&bob);
-    return 0;
-}
 
 /* ---- Verbs ----------------------------------------------------------------------------------- */
 
@@ -264,7 +251,7 @@ static void closing_frees_what_is_held(void **state)
         assert_null(holds[i]);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, close_clients)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin_with_both, close_clients)
 
 int main(void)
 {

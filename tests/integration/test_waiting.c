@@ -10,23 +10,10 @@
 
 #include "fixture.h"
 
-static hf_client *alice;
-static hf_client *bob;
 static hf_hold *hold;
 static hf_hold *other;
 static hf_error error;
 static struct attempt waiter;
-
-static int begin(void **state)
-{
-    (void)state;
-    hold = NULL;
-    other = NULL;
-    empty_server();
-    open_client(&alice);
-    open_client(&bob);
-    return 0;
-}
 
 /* ---- Verbs ----------------------------------------------------------------------------------- */
 
@@ -193,7 +180,7 @@ static void a_fired_cancel_stays_fired(void **state)
     hf_cancel_free(cancel);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, close_clients)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin_with_both, close_clients)
 
 int main(void)
 {

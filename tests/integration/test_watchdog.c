@@ -14,21 +14,15 @@
 
 enum { TRIES = 10 };
 
-static hf_client *alice;
-static hf_client *bob;
 static hf_hold *hold;
 static hf_error error;
 static struct witness witness;
 
 static int begin(void **state)
 {
-    (void)state;
     hold = NULL;
     witness_clear(&witness);
-    empty_server();
-    open_client(&alice);
-    open_client(&bob);
-    return 0;
+    return begin_with_both(state);
 }
 
 /* ---- Verbs ----------------------------------------------------------------------------------- */
