@@ -71,6 +71,7 @@ static void watch_end(struct board *board, const struct watch *watch, hf_status 
 
 bool call_open(struct party *party)
 {
+    static const int local_turns[] = {0, 3, HF_LOCAL_TURNS_MAX, -1};
     hf_error error;
     struct chance *chance = &party->chance;
     const struct chaos *chaos = party->chaos;
@@ -82,6 +83,7 @@ bool call_open(struct party *party)
                                          .connect_timeout_ms = chance_between(chance, 100, 500),
                                          .reply_timeout_ms = chance_between(chance, 50, 800),
                                          .call_timeout_ms = party->call_timeout_ms,
+                                         .local_turns = local_turns[chance_between(chance, 0, 3)],
                                          .links = chance_between(chance, 1, 4)),
                                &party->client, &error);
     watch_end(chaos->board, &watch, status, &error);
@@ -91,8 +93,10 @@ bool call_open(struct party *party)
 void call_close(struct party *party)
 {
     hf_stats stats;
-    if (hf_stats_read(party->client, &stats) == HF_OK)
+    if (hf_stats_read(party->client, &stats) == HF_OK) {
         (void)atomic_fetch_add(&party->chaos->board->renewed, (long long)stats.renewals);
+        (void)atomic_fetch_add(&party->chaos->board->turns, (long long)stats.turns);
+    }
     struct watch watch = watch_begin(CALL_CLOSE, party->call_timeout_ms);
     hf_status status = hf_close(party->client);
     watch_end(party->chaos->board, &watch, status, NULL);
@@ -178,13 +182,18 @@ static void wish_renewal(struct chance *chance, hf_acquire_options *options)
         options->owner = SHARED_OWNER;
 }
 
+/* Most wait in the queue, some of them strictly in order, and some poll. */
 static void ask_at_random(struct worker *worker, struct asked *asked)
 {
     struct chance *chance = &worker->chance;
     hf_acquire_options *options = &asked->options;
     *asked = (struct asked){.options = {.size = sizeof(*options)}, .cancel_after_ms = -1};
-    options->lease_ms = chance_between(chance, LEASE_LEAST_MS, LEASE_MOST_MS);
-    options->retry_interval_ms = chance_between(chance, 1, 50);
+    options->lease_ms = chance_percent(chance, 70) /* only equal ones pass a lock on locally */
+                            ? LEASE_USUAL_MS
+                            : chance_between(chance, LEASE_LEAST_MS, LEASE_MOST_MS);
+    if (chance_percent(chance, 25))
+        options->retry_interval_ms = chance_between(chance, 1, 50);
+    options->fair = chance_percent(chance, 25);
     wish_renewal(chance, options);
     asked->bound_ms = worker->party->call_timeout_ms;
     int kind = chance_between(chance, 0, 9);
@@ -194,6 +203,7 @@ static void ask_at_random(struct worker *worker, struct asked *asked)
     } else if (kind < 7) { /* some tries; the interval is 10 ms at least */
         options->wait_ms = -1;
         options->max_retries = chance_between(chance, 1, 3);
+        options->retry_interval_ms = chance_between(chance, 1, 50);
         asked->bound_ms = (options->max_retries + 1) * asked->bound_ms +
                           options->max_retries * (options->retry_interval_ms + 10);
     } else if (kind < 9) { /* waits until it is cancelled */
@@ -254,7 +264,8 @@ bool call_acquire(struct worker *worker, struct tenure *tenure)
     struct asked asked;
     hf_error error;
     char name[16];
-    int lock = chance_between(&worker->chance, 0, LOCKS - 1);
+    bool usual = chance_percent(&worker->chance, 60); /* threads of a process want the same */
+    int lock = usual ? worker->party->slot % LOCKS : chance_between(&worker->chance, 0, LOCKS - 1);
     lock_name(name, lock);
     ask_at_random(worker, &asked);
     if (!plan_cancel(worker, &asked))

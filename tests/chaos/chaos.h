@@ -21,8 +21,9 @@ enum {
     LOCKS = 3,
     CLIENTS_MIN = 4,
     CLIENTS_MAX = 6,
-    THREADS = 3,
+    THREADS = 6,
     LEASE_LEAST_MS = 300,
+    LEASE_USUAL_MS = 700,
     LEASE_MOST_MS = 1500,
     STATUSES = HF_ENOTHELD + 1,
     EXCESS_ALLOWED_MS = 2000
@@ -50,11 +51,13 @@ enum {
     X(SERVER_STOPPED, "server stopped for a while")        \
     X(SCRIPTS_FLUSHED, "SCRIPT FLUSH")                     \
     X(CONNECTIONS_KILLED, "CLIENT KILL TYPE normal")       \
+    X(SUBSCRIPTIONS_KILLED, "CLIENT KILL TYPE pubsub")     \
     X(DELAYED, "proxy: pieces delayed")                    \
     X(STALLED, "proxy: connections stalled")               \
     X(CUT, "proxy: connections cut after n bytes")         \
     X(REPLIES_DROPPED, "proxy: replies dropped, then cut") \
-    X(REFUSED, "proxy: connections refused")
+    X(REFUSED, "proxy: connections refused")               \
+    X(OF_SUBSCRIPTIONS, "proxy: troubles of a subscription")
 
 #define CALL_ENUM(name, text)  CALL_##name,
 #define FAULT_ENUM(name, text) FAULT_##name,
@@ -71,6 +74,7 @@ struct board {
     atomic_llong acknowledged[LOCKS]; /* writes that the registers took (register.h) */
     atomic_llong refused;             /* and those that came with a fence of the past */
     atomic_llong renewed;             /* renewals of clients that were closed */
+    atomic_llong turns;               /* and how often a lock passed between threads of one */
     atomic_llong told[HF_LOST + 1][HF_REASONS]; /* by on_event */
     atomic_llong held_until[LOCKS]; /* the newest belief, a hint for the two counts above */
     atomic_int held_by[LOCKS];      /* the slot of the process, -1: nobody */

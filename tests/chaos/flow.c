@@ -84,6 +84,8 @@ void flow_read(struct flow *flow, struct chance *chance, struct board *board)
     }
     if (flow->cut_after > 0)
         flow->cut_after -= got;
+    flow->subscribes =
+        flow->subscribes || memmem(piece->bytes, (size_t)got, "SUBSCRIBE", 9) != NULL;
     piece->next = NULL;
     piece->length = (size_t)got;
     piece->sent = 0;

@@ -18,6 +18,7 @@ struct flow {
     bool jitter;            /* up to delay_ns */
     int64_t delay_until_ns; /* when delaying ends */
     long cut_after;         /* bytes that may still be read; -1: no limit */
+    bool subscribes;        /* has carried a SUBSCRIBE */
     bool swallow;           /* reads and forgets */
     bool swallowed;         /* has done so */
     bool ended;             /* nothing more comes */

@@ -93,6 +93,8 @@ static void heal(struct connection *connection)
 
 static void trouble(struct relay *relay, struct connection *connection)
 {
+    if (connection->requests.subscribes)
+        count(relay, FAULT_OF_SUBSCRIPTIONS);
     switch (relay->order.trouble) {
     case TROUBLE_DELAY:
     case TROUBLE_JITTER:
@@ -114,6 +116,13 @@ static void trouble(struct relay *relay, struct connection *connection)
     }
 }
 
+static bool concerns(struct relay *relay, const struct connection *connection)
+{
+    if (relay->order.subscriptions)
+        return connection->requests.subscribes;
+    return chance_percent(&relay->chance, relay->order.share_percent);
+}
+
 static void take_order(struct relay *relay)
 {
     if (recv(relay->line, &relay->order, sizeof(relay->order), 0) != (ssize_t)sizeof(relay->order))
@@ -125,7 +134,7 @@ static void take_order(struct relay *relay)
             continue;
         if (relay->order.trouble == TROUBLE_NONE)
             heal(connection);
-        else if (chance_percent(&relay->chance, relay->order.share_percent))
+        else if (concerns(relay, connection))
             trouble(relay, connection);
     }
 }
@@ -180,7 +189,7 @@ static void take_connection(struct relay *relay, int listener)
     if (client < 0)
         return;
     (void)setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* not on unix: fine */
-    bool troubled = now_ns() < relay->order_until_ns &&
+    bool troubled = now_ns() < relay->order_until_ns && !relay->order.subscriptions &&
                     chance_percent(&relay->chance, relay->order.share_percent);
     struct connection *connection = unused(relay);
     int server = -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The network of a live run: a process between the clients and the server that delays, stalls,
- * cuts, swallows and refuses, as the driver orders. Without an order it passes bytes along. */
+ * cuts, swallows and refuses, as the driver orders. Without an order it passes bytes along. It can
+ * tell the connections that messages come on, by the client's request for them. */
 #ifndef HOLDFAST_TESTS_PROXY_H
 #define HOLDFAST_TESTS_PROXY_H
 
@@ -23,6 +24,7 @@ struct proxy_order {
     int share_percent;
     int amount;
     int lasts_ms;
+    bool subscriptions; /* only connections for messages that are there, and all of them */
 };
 
 struct proxy {

@@ -85,7 +85,8 @@ static long long print_registers(const struct chaos *chaos)
 
 static void print_told(struct board *board)
 {
-    printf("renewals %lld; told:", (long long)atomic_load(&board->renewed));
+    printf("renewals %lld, local turns %lld; told:", (long long)atomic_load(&board->renewed),
+           (long long)atomic_load(&board->turns));
     for (int state = 0; state <= HF_LOST; state++)
         for (int reason = 0; reason < HF_REASONS; reason++) {
             long long times = atomic_load(&board->told[state][reason]);
@@ -124,7 +125,8 @@ static bool little_happened(const struct chaos *chaos, size_t holds)
         fired += atomic_load(&chaos->board->faults[fault]);
     long long contended = atomic_load(&chaos->board->contended);
     return holds < 2 * (size_t)chaos->seconds || 2 * contended < chaos->seconds ||
-           fired < chaos->seconds || atomic_load(&chaos->board->renewed) < chaos->seconds;
+           fired < chaos->seconds || atomic_load(&chaos->board->renewed) < chaos->seconds ||
+           (chaos->seconds >= 30 && atomic_load(&chaos->board->turns) == 0);
 }
 
 static void print_command(const struct chaos *chaos, const char *program, bool passed)

@@ -197,13 +197,23 @@ static void kill_connections(struct storm *storm)
         count(storm, FAULT_CONNECTIONS_KILLED);
 }
 
+static void kill_subscriptions(struct storm *storm)
+{
+    if (server_is_there(storm) &&
+        strtoll(raw(storm->server, "CLIENT KILL TYPE pubsub"), NULL, 10) > 0)
+        count(storm, FAULT_SUBSCRIPTIONS_KILLED);
+}
+
+/* Some troubles are for the connections that grants come on, and for these alone. */
 static void order(struct storm *storm, enum proxy_trouble trouble, int amount, int lasts_ms)
 {
     const struct proxy_order order = {
         .trouble = trouble,
         .share_percent = chance_percent(&storm->chance, 20) ? 100 : between(storm, 10, 50),
         .amount = amount,
-        .lasts_ms = lasts_ms};
+        .lasts_ms = lasts_ms,
+        .subscriptions = trouble != TROUBLE_NONE && trouble != TROUBLE_REFUSE &&
+                         chance_percent(&storm->chance, 30)};
     if (!proxy_order(&storm->proxy, &order))
         complain(storm->chaos->board, "the proxy takes no orders");
 }
@@ -251,10 +261,10 @@ static const struct {
     int weight;
     void (*fire)(struct storm *storm);
 } faults[] = {
-    {18, stop_somebody}, {8, kill_somebody},    {4, restart_server}, {3, stop_server},
-    {4, flush_scripts},  {5, kill_connections}, {8, order_delay},    {8, order_jitter},
-    {12, order_stall},   {14, order_cut},       {10, order_swallow}, {5, order_refuse},
-    {20, order_calm},
+    {18, stop_somebody}, {8, kill_somebody},      {4, restart_server}, {3, stop_server},
+    {4, flush_scripts},  {5, kill_connections},   {8, order_delay},    {8, order_jitter},
+    {12, order_stall},   {14, order_cut},         {10, order_swallow}, {5, order_refuse},
+    {20, order_calm},    {5, kill_subscriptions},
 };
 
 static void fire_some_fault(struct storm *storm)
@@ -366,8 +376,8 @@ static const char leftover_keys[] =
 
 const char *storm_leftovers(struct storm *storm)
 {
-    kill_and_reap(&storm->proxy.pid); /* what it still had for the server is gone with it */
-    sleep_ms(LEASE_MOST_MS + 100);
+    kill_and_reap(&storm->proxy.pid);  /* what it still had for the server is gone with it */
+    sleep_ms(2 * LEASE_MOST_MS + 100); /* a queue is kept for two leases of who joined it */
     return raw(storm->server, "EVAL %s 0", leftover_keys);
 }
 

@@ -101,13 +101,14 @@ static void step(struct worker *worker, struct tenure *tenure, bool may_extend)
         call_extend(worker, tenure);
 }
 
-/* Most work ends in good time; some goes on until the lease ends, or for two leases if the watchdog
- * keeps it. */
+/* Some work is nothing at all, so that threads of one process pass the lock on; most ends in good
+ * time; some goes on until the lease ends, or for two leases if the watchdog keeps it. */
 static void work(struct worker *worker, struct tenure *tenure)
 {
     bool stays = chance_percent(&worker->chance, 5);
     int64_t stays_until_ns = now_ns() + (stays ? 2 * tenure->longest_lease_ms * MS_NS : 0);
-    int steps = chance_between(&worker->chance, 0, STEPS_MOST);
+    bool brief = chance_percent(&worker->chance, 40);
+    int steps = brief ? 0 : chance_between(&worker->chance, 0, STEPS_MOST);
     while ((steps-- > 0 || now_ns() < stays_until_ns) && call_is_valid(worker, tenure) &&
            !over(worker))
         step(worker, tenure, !stays);
