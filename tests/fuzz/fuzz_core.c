@@ -5,9 +5,9 @@
  * the server says stands in server.c, and what is checked in machine.c.
  *
  * Input: a few bytes of configuration, then operations (`operations` below), one byte each and
- * their arguments. Bytes below LATER choose from the first table, which keeps its order, so that
- * the inputs of the corpus keep their meaning; the others choose from the second, where new
- * operations go to the end. */
+ * their arguments. Bytes below LATER choose from the first table, those below LAST from the second,
+ * which keep their order, so that the inputs of the corpus keep their meaning; the others choose
+ * from the third, where new operations go to the end. */
 #include <string.h>
 
 #include "machine.h"
@@ -101,6 +101,10 @@ static void start_acquire(void)
     *call = (hf__call){.kind = HF__CALL_ACQUIRE, .hold = hold, .max_retries = choice >> 2 & 7};
     call->wait_ms = (choice & 3) == 0 ? 0 : (choice & 3) == 1 ? -1 : choose_ms();
     call->retry_interval = hf__span_ms(10 + (choice >> 5) * 50);
+    call->polls = (m.patience & PATIENCE_QUEUES) == 0;
+    call->fair = (m.patience & PATIENCE_FAIR) != 0;
+    if (!call->polls)
+        call->max_retries = 0;
     m.due[place - m.calls] = HF__NEVER;
     if (choice == 255)
         machine_step((hf__event){.kind = HF__EVENT_CANCEL, .call = call});
@@ -169,6 +173,11 @@ static void choose_wish(void)
     m.wish = input_byte(&m.in);
 }
 
+static void choose_patience(void)
+{
+    m.patience = input_byte(&m.in);
+}
+
 static void start_query(void)
 {
     static const char *const names[] = {"a", "b", "{a}c"};
@@ -187,6 +196,27 @@ static void start_query(void)
     asked->answer.inspection = &asked->inspection;
     *place = &asked->call;
     start(place, hf__after(m.now, m.config.call_timeout));
+}
+
+static void start_observer(void)
+{
+    static const char *const names[] = {"a", "b"};
+    uint8_t choice = input_byte(&m.in);
+    int place = choice % OBSERVERS;
+    hf__slice name = hf__slice_text(names[choice >> 4 & 1]);
+    if (m.observers[place] != NULL)
+        return;
+    hf_observer *observer =
+        hf__observer_new(HF__SLICE(""), name, machine_on_sight, &m.observers[place]);
+    if (observer == NULL)
+        return;
+    m.observers[place] = observer;
+    machine_step((hf__event){.kind = HF__EVENT_OBSERVE, .observer = observer});
+}
+
+static void end_observer(void)
+{
+    machine_end_observer(input_byte(&m.in) % OBSERVERS);
 }
 
 /* From now on, or not: who is told something takes their time. */
@@ -237,6 +267,34 @@ static void write_some(void)
     machine_check();
 }
 
+/* The same for the link of messages. */
+static void connect_push(void)
+{
+    int link = machine_push_link(PORT_CONNECTING);
+    if (link < 0)
+        return;
+    m.ports[link] = PORT_OPEN;
+    machine_step((hf__event){.kind = HF__EVENT_CONNECTED, .link = link});
+}
+
+static void cut_push(void)
+{
+    int link = machine_push_link(input_byte(&m.in) % 2 == 0 ? PORT_OPEN : PORT_CONNECTING);
+    if (link >= 0)
+        machine_disconnect(link);
+}
+
+static void write_push(void)
+{
+    const char *bytes;
+    int link = machine_push_link(PORT_OPEN);
+    if (link < 0)
+        return;
+    size_t count = hf__core_output(m.core, link, &bytes);
+    hf__core_written(m.core, link, count);
+    machine_check();
+}
+
 /* Time of which the core hears only with the next event. */
 static void dawdle(void)
 {
@@ -273,18 +331,30 @@ static void (*const later_operations[])(void) = {
     say_to_query, let_go,      start_query, say_bare_integer,     sleep_till_wake,
 };
 
+/* What came with queues. */
+static void (*const last_operations[])(void) = {
+    choose_patience, connect_push,  say_push_greeting, say_queued,
+    say_message,     start_acquire, say_granted,       cut_push,
+    write_push,      say_pong,      say_push_anything, start_release,
+    start_observer,  say_sight,     end_observer,      say_to_query,
+};
+
 enum {
     LATER = 192,
+    LAST = 232,
     OPERATIONS = sizeof(operations) / sizeof(operations[0]),
-    LATER_OPERATIONS = sizeof(later_operations) / sizeof(later_operations[0])
+    LATER_OPERATIONS = sizeof(later_operations) / sizeof(later_operations[0]),
+    LAST_OPERATIONS = sizeof(last_operations) / sizeof(last_operations[0])
 };
 
 static void operate(uint8_t byte)
 {
     if (byte < LATER)
         operations[byte % OPERATIONS]();
-    else
+    else if (byte < LAST)
         later_operations[(byte - LATER) % LATER_OPERATIONS]();
+    else
+        last_operations[(byte - LAST) % LAST_OPERATIONS]();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

@@ -65,6 +65,7 @@ static void check_inspection(const hf_inspection *seen)
 {
     REQUIRE(memchr(seen->owner, '\0', sizeof(seen->owner)) != NULL);
     REQUIRE(seen->holder_count <= HF_HOLDERS_MAX);
+    REQUIRE(seen->waiter_count <= HF_WAITERS_MAX);
     REQUIRE(seen->held || (seen->holder_count == 0 && seen->hold_count == 0));
     for (size_t i = 0; i < seen->holder_count; i++) {
         const hf_holder *holder = &seen->holders[i];
@@ -86,7 +87,7 @@ static void finish_query(query_call *query)
 void machine_check(void)
 {
     const char *bytes;
-    for (int i = 0; i < m.config.links; i++) {
+    for (int i = 0; i < hf__core_links(m.core); i++) {
         REQUIRE(m.ports[i] == PORT_OPEN || hf__core_output(m.core, i, &bytes) == 0);
         REQUIRE(m.ports[i] != PORT_CLOSED || !hf__core_expects(m.core, i));
     }
@@ -173,6 +174,33 @@ static void tell_all(void)
     }
 }
 
+void machine_on_sight(void *arg, const hf_sight *sight)
+{
+    hf_observer **place = arg;
+    REQUIRE(place >= m.observers && place < m.observers + OBSERVERS && *place != NULL);
+    REQUIRE(hf__core_is_seeing(m.core, *place));
+    REQUIRE(sight->kind >= HF_SEEN_HELD && sight->kind <= HF_SEEN_MISSED);
+    REQUIRE(sight->lease_ms >= -1 && sight->lease_ms <= HF_MS_MAX);
+    REQUIRE(memchr(sight->who.client_id, '\0', sizeof(sight->who.client_id)) != NULL);
+}
+
+static void tell_sights(void)
+{
+    hf__sight told;
+    while (hf__core_next_sight(m.core, &told)) {
+        told.function(told.arg, &told.sight);
+        hf__core_sight_told(m.core);
+    }
+}
+
+void machine_end_observer(int place)
+{
+    hf_observer *observer = m.observers[place];
+    m.observers[place] = NULL;
+    if (observer != NULL)
+        machine_step((hf__event){.kind = HF__EVENT_UNOBSERVE, .observer = observer});
+}
+
 static void carry_out(const hf__action *action)
 {
     switch (action->kind) {
@@ -200,6 +228,7 @@ hf_status machine_step(hf__event event)
     while (hf__core_next(m.core, &action))
         carry_out(&action);
     tell_all();
+    tell_sights();
     check_time();
     machine_check();
     return event.status;
@@ -218,6 +247,35 @@ int machine_choose_link(port state)
         if (m.ports[(first + i) % m.config.links] == state)
             return (first + i) % m.config.links;
     return -1;
+}
+
+int machine_push_link(port state)
+{
+    int link = hf__core_links(m.core) - 1;
+    return m.ports[link] == state ? link : -1;
+}
+
+uint64_t machine_copies(void)
+{
+    return m.core->copies;
+}
+
+bool machine_expects_refresh(int link)
+{
+    unsigned group;
+    if (machine_expected(link, &group) != HF__REQUEST_RENEW)
+        return false;
+    const hf__list *list = &m.core->links[link].in_flight;
+    const hf__node *node = hf__list_first(list);
+    if (hf__request_hold(HF__ENTRY(node, hf__request, node))->asked_to_keep)
+        return false;
+    for (unsigned i = 0; i < group; i++, node = hf__list_next(list, node)) {
+        int64_t asked_ms =
+            hf__span_to_ms(hf__request_hold(HF__ENTRY(node, hf__request, node))->asked);
+        if (asked_ms > m.said_ms)
+            m.said_ms = asked_ms;
+    }
+    return true;
 }
 
 int machine_expected(int link, unsigned *group)
@@ -248,9 +306,10 @@ void machine_begin(const uint8_t *bytes, size_t count)
     m.config.fence_keep = hf__span_ms(3600000);
     snprintf(m.config.client_id, sizeof(m.config.client_id), "client");
     m.now = (hf__instant){1000000000};
+    uint8_t ending = input_byte(&m.in);
+    m.config.local_turns = ending & 4 ? 2 : ending & 8 ? 64 : 0;
     m.core = hf__core_new(&m.config);
     REQUIRE(m.core != NULL);
-    uint8_t ending = input_byte(&m.in);
     m.ends_silently = (ending & 1) != 0;
     m.handles_first = (ending & 2) != 0;
 }
@@ -265,7 +324,7 @@ static bool at_rest(void)
 
 static void cut_all(void)
 {
-    for (int i = 0; i < m.config.links; i++)
+    for (int i = 0; i < hf__core_links(m.core); i++)
         if (m.ports[i] != PORT_CLOSED)
             machine_disconnect(i);
 }
@@ -277,6 +336,8 @@ static void wind_down(void)
     m.tells_slowly = false;
     machine_end_telling();
     machine_step((hf__event){.kind = HF__EVENT_TICK});
+    for (int i = 0; i < OBSERVERS; i++)
+        machine_end_observer(i); /* they never come to an end by themselves */
     for (int i = 0; i < CALLS; i++)
         if (m.calls[i] != NULL && m.calls[i]->kind == HF__CALL_ACQUIRE && m.calls[i]->wait_ms == -1)
             machine_step((hf__event){.kind = HF__EVENT_CANCEL, .call = m.calls[i]});
@@ -314,6 +375,11 @@ void machine_end(void)
     wind_down();
     REQUIRE(m.core->holds.count == count_holds() && m.core->releasing.count == 0);
     REQUIRE(m.core->queries.count == 0 && m.core->untold.count == 0);
+    REQUIRE(m.core->waiters.count == 0 && m.core->retired.count == 0);
+    REQUIRE(m.core->observers.count == 0 && m.core->ended_observers.count == 0);
+    REQUIRE(m.core->seen.count == 0 && m.core->turning == 0 && m.core->listening == 0);
+    for (int i = 0; i < HF__BUCKETS; i++)
+        REQUIRE(m.core->cohorts[i].count == 0);
     for (int pass = 0; pass < 2; pass++) {
         if (pass == (m.handles_first ? 1 : 0))
             hf__core_free(m.core);

@@ -8,7 +8,7 @@
 #include "core/core.h"
 #include "fuzz.h"
 
-enum { CALLS = 64 };
+enum { CALLS = 64, OBSERVERS = 4 };
 
 typedef enum port { PORT_CLOSED, PORT_CONNECTING, PORT_OPEN } port;
 
@@ -38,21 +38,26 @@ enum {
     WISH_DEAF = 128
 };
 
+/* How acquires wait; bits. */
+enum { PATIENCE_QUEUES = 1, PATIENCE_FAIR = 2 };
+
 extern struct machine {
     input in;
     hf__url server;
     hf__config config;
     hf__core *core;
     hf__instant now;
-    port ports[HF_LINKS_MAX];
-    hf__call *calls[CALLS]; /* that the core has */
-    hf__instant due[CALLS]; /* when the call in that place must be done */
+    port ports[HF_LINKS_MAX + 1]; /* the one for messages is behind the others */
+    hf__call *calls[CALLS];       /* that the core has */
+    hf__instant due[CALLS];       /* when the call in that place must be done */
     held holds[CALLS];
-    bool closing;           /* a close was started */
-    uint64_t numbers;       /* of acquires, CALLS at most */
-    uint8_t wish;           /* of the acquires from now on: WISH_... */
-    int64_t fence;          /* of the next grant */
-    int64_t said_ms;        /* the longest time that the server has said so far */
+    hf_observer *observers[OBSERVERS]; /* in our hands */
+    bool closing;                      /* a close was started */
+    uint64_t numbers;                  /* of acquires, CALLS at most */
+    uint8_t wish;                      /* of the acquires from now on: WISH_... */
+    uint8_t patience;                  /* of the acquires from now on: PATIENCE_... */
+    int64_t fence;                     /* of the next grant */
+    int64_t said_ms;                   /* the longest time that the server has said so far */
     const hf_hold *telling; /* the handle whose on_event has not returned yet; NULL: none */
     bool tells_slowly;      /* on_event does not return by itself */
     int allocations_left;   /* before one fails; -1: none does */
@@ -64,13 +69,19 @@ void machine_begin(const uint8_t *bytes, size_t count); /* its configuration is 
 void machine_end(void); /* waits for every call, checks that nothing is left, frees all */
 hf_status machine_step(hf__event event); /* now; the status of a HF__EVENT_LET_GO */
 int machine_choose_link(port state);     /* by the input; -1: there is none in that state */
+int machine_push_link(port state);       /* the one for messages; -1: it is in another state */
 void machine_disconnect(int link);
 void machine_check(void);
 void machine_end_telling(void); /* on_event returns */
 void machine_on_event(void *arg, const hf_event *event);
+void machine_on_sight(void *arg, const hf_sight *sight);
+void machine_end_observer(int place); /* if there is one */
 /* What the next reply on that link will be taken for: an hf__request_kind, or -1; and how many
  * requests it answers. */
 int machine_expected(int link, unsigned *group);
+/* Whether that is an answer of refresh, and so means as much as was asked for. */
+bool machine_expects_refresh(int link);
+uint64_t machine_copies(void);       /* the last number that was given to a copy of an acquire */
 void *machine_allocate(size_t size); /* zeroed, for free() */
 
 #endif

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/name.h"
 #include "core/state.h" /* kinds of requests */
 #include "machine.h"
 
@@ -37,17 +38,35 @@ void say_anything(void)
     feed(link, bytes.at, bytes.left);
 }
 
-/* The answers to a whole greeting: one for each thing that is asked. */
-void say_greeting(void)
+static size_t append(char *text, size_t length, const char *more)
 {
-    char text[REPLY_SIZE], info[64];
+    size_t count = strlen(more);
+    REQUIRE(length + count < REPLY_SIZE);
+    memcpy(text + length, more, count + 1);
+    return length + count;
+}
+
+/* Up to who the server is, which both kinds of links ask. */
+static size_t answer_introduction(char *text)
+{
+    char info[64], bulk[96];
     uint8_t choice = input_byte(&m.in);
     snprintf(info, sizeof(info), "run_id:%d\r\nrole:%s\r\n", choice % 4,
              choice >= 240 ? "slave" : "master");
-    size_t length = strlen(info);
-    snprintf(text, sizeof(text),
-             "%s+OK\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n+1\r\n+2\r\n+3\r\n+4\r\n+5\r\n+6\r\n",
-             m.server.password != NULL ? "+OK\r\n+OK\r\n" : "", length, info, length, info);
+    snprintf(bulk, sizeof(bulk), "$%zu\r\n%s\r\n", strlen(info), info);
+    size_t length =
+        append(text, 0, m.server.password != NULL ? "+OK\r\n+OK\r\n+OK\r\n" : "+OK\r\n");
+    length = append(text, length, bulk);
+    return append(text, length, bulk);
+}
+
+/* The answers to a whole greeting: one for each thing that is asked. */
+void say_greeting(void)
+{
+    char text[REPLY_SIZE];
+    size_t length = answer_introduction(text);
+    for (int i = 0; i < HF__SCRIPT_COUNT; i++)
+        length = append(text, length, "+sha\r\n");
     feed_text(text);
 }
 
@@ -74,6 +93,11 @@ void say_integer(void)
         snprintf(text, sizeof(text), "*1\r\n:-1\r\n");
     } else if (expected == HF__REQUEST_ACQUIRE) {
         snprintf(text, sizeof(text), "*2\r\n:%" PRId64 "\r\n:%" PRId64 "\r\n", ++m.fence, integer);
+    } else if (expected == HF__REQUEST_RENEW && machine_expects_refresh(link)) {
+        bool all = integer > 0; /* else none */
+        int length = snprintf(text, sizeof(text), "*%u\r\n:%u\r\n", all ? 1 : 1 + group, group);
+        for (unsigned i = 1; i <= group && !all; i++)
+            length += snprintf(text + length, sizeof(text) - (size_t)length, ":%u\r\n", i);
     } else if (expected == HF__REQUEST_RENEW) {
         int length = snprintf(text, sizeof(text), "*%u\r\n", group);
         for (unsigned i = 0; i < group; i++)
@@ -119,10 +143,11 @@ void say_batch(void)
 void say_to_query(void)
 {
     static const char *const replies[] = {
-        "*5\r\n$17\r\nclient:1@host:1/1\r\n:1000\r\n$1\r\n7\r\n:0\r\n*0\r\n",
-        "*5\r\n$5\r\nowner\r\n:1000\r\n$1\r\n7\r\n:1\r\n*2\r\n$1\r\nv\r\n:9\r\n",
-        "*5\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n*0\r\n",
-        "*5\r\n$3\r\nabc\r\n:-1\r\n$1\r\n7\r\n:99\r\n*1\r\n$1\r\nv\r\n",
+        "*7\r\n$17\r\nclient:1@host:1/1\r\n:1000\r\n$1\r\n7\r\n:0\r\n*0\r\n:0\r\n*0\r\n",
+        "*7\r\n$5\r\nowner\r\n:1000\r\n$1\r\n7\r\n:1\r\n*2\r\n$1\r\nv\r\n:9\r\n:1\r\n*2\r\n$"
+        "17\r\nclient:2@host:1/1\r\n:5\r\n",
+        "*7\r\n$-1\r\n:-2\r\n$0\r\n\r\n:0\r\n*0\r\n:9\r\n*2\r\n$1\r\nw\r\n:-9\r\n",
+        "*7\r\n$3\r\nabc\r\n:-1\r\n$1\r\n7\r\n:99\r\n*1\r\n$1\r\nv\r\n:0\r\n*0\r\n",
         ":1\r\n",
         "*2\r\n$1\r\n0\r\n*0\r\n",
         "*2\r\n$2\r\n17\r\n*2\r\n$1\r\nk\r\n$2\r\nkk\r\n",
@@ -145,6 +170,112 @@ void say_busy(void)
     snprintf(text, sizeof(text), "*3\r\n:0\r\n:%" PRId64 "\r\n$%zu\r\n%s\r\n", choose_integer(),
              strlen(holder), holder);
     feed_text(text);
+}
+
+/* The same, and queued. */
+void say_queued(void)
+{
+    static const char *const places[] = {"1",    "2", "8",  "9",
+                                         "1000", "0", "-1", "9223372036854775807"};
+    char text[REPLY_SIZE];
+    uint8_t choice = input_byte(&m.in);
+    snprintf(text, sizeof(text), "*5\r\n:0\r\n:%" PRId64 "\r\n$4\r\nthey\r\n:%s\r\n:%d\r\n",
+             choose_integer(), places[choice % 8], choice >> 3 & 1);
+    feed_text(text);
+}
+
+void say_granted(void)
+{
+    char text[REPLY_SIZE];
+    snprintf(text, sizeof(text), "*3\r\n:%" PRId64 "\r\n:%" PRId64 "\r\n:1\r\n", m.fence += 70,
+             choose_integer());
+    feed_text(text);
+}
+
+/* ---- On the link of messages ---- */
+
+static void feed_push(const char *text)
+{
+    feed(machine_push_link(PORT_OPEN), text, strlen(text));
+}
+
+void say_push_greeting(void)
+{
+    static const char *const answers[] = {
+        ":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
+        "-NOPERM x\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
+        ":0\r\n-NOPERM x\r\n-NOPERM x\r\n", ":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n-LOADING x\r\n"};
+    char text[REPLY_SIZE];
+    size_t length = answer_introduction(text);
+    uint8_t choice = input_byte(&m.in);
+    append(text, length, answers[choice < 252 ? 0 : choice - 252]);
+    feed_push(text);
+}
+
+static void feed_message(const char *text)
+{
+    char message[REPLY_SIZE];
+    snprintf(message, sizeof(message), "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%zu\r\n%s\r\n",
+             strlen(text), text);
+    feed_push(message);
+}
+
+void say_message(void)
+{
+    char text[REPLY_SIZE / 2];
+    uint8_t kind = input_byte(&m.in);
+    uint64_t number = m.numbers - input_byte(&m.in) % 8;
+    if (kind < 160)
+        snprintf(text, sizeof(text), "g %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %d", number,
+                 machine_copies() - kind % 3 + (kind % 16 == 15), m.fence += 70, choose_integer(),
+                 kind >> 5 & 1);
+    else if (kind < 200)
+        snprintf(text, sizeof(text), "i %" PRIu64, number);
+    else if (kind < 230)
+        snprintf(text, sizeof(text), "r %" PRIu64 " %" PRId64 ":give", number,
+                 m.fence + kind % 3 * 32);
+    else
+        snprintf(text, sizeof(text), "x %" PRIu64 " %" PRId64, number, m.fence + kind % 3 * 32);
+    feed_message(text);
+}
+
+void say_sight(void)
+{
+    static const char *const words[] = {"granted", "released", "waiting", "revoked",
+                                        "broken",  "granted",  "",        "granted 1"};
+    char channel[64], text[REPLY_SIZE / 2], message[REPLY_SIZE];
+    uint8_t choice = input_byte(&m.in);
+    const char *name = choice & 1 ? "b" : "a";
+    size_t length = hf__side_key(channel, 'e', name, 1, hf__slot(name, 1));
+    snprintf(text, sizeof(text), "%s %" PRId64 " %" PRId64 " client:1@host:1/1",
+             words[choice >> 1 & 7], m.fence + (choice >> 4 & 3), choose_integer());
+    if (choice >= 192)
+        snprintf(message, sizeof(message), "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%.*s\r\n:2\r\n",
+                 length, (int)length, channel);
+    else
+        snprintf(message, sizeof(message), "*3\r\n$7\r\nmessage\r\n$%zu\r\n%.*s\r\n$%zu\r\n%s\r\n",
+                 length, (int)length, channel, strlen(text), text);
+    feed_push(message);
+}
+
+void say_pong(void)
+{
+    feed_push("*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+}
+
+/* As a message, or as it is. */
+void say_push_anything(void)
+{
+    char text[72] = "";
+    bool bare = input_byte(&m.in) < 64;
+    input bytes = input_take(&m.in, (size_t)input_byte(&m.in) % 64 + 1);
+    m.said_ms = HF_MS_MAX; /* who knows */
+    if (bytes.left > 0)
+        memcpy(text, bytes.at, bytes.left);
+    if (bare)
+        feed(machine_push_link(PORT_OPEN), bytes.at, bytes.left);
+    else
+        feed_message(text);
 }
 
 void say_error(void)
