@@ -139,11 +139,12 @@ static void acquire(world *w, int index, int number, const sim_handle *held)
     put_value(&a->subject, call.hold);
     check_remember_value(w, a->subject.value);
     a->state = ACTOR_ACQUIRES;
-    world_log(w, "client %d.%d: acquire %s%s%s lease %lld/%lld/%lld max %lld wait %lld as %s",
+    world_log(w, "client %d.%d: acquire %s%s%s lease %lld/%lld/%lld max %lld wait %lld%s%s as %s",
               index, number, lock_names[wish.lock], wish.owner != NO_OWNER ? " for " : "",
               wish.owner != NO_OWNER ? owner_names[wish.owner] : "", (long long)wish.lease_ms,
               (long long)wish.interval_ms, (long long)wish.timeout_ms, (long long)wish.max_hold_ms,
-              (long long)call.wait_ms, strchr(a->subject.value, ':'));
+              (long long)call.wait_ms, call.polls ? " polls" : "", call.fair ? " fair" : "",
+              strchr(a->subject.value, ':'));
     bool at_once = held != NULL && must_reenter(w, c, held, &wish);
     fences_call_begins(w, a);
     begin_call(w, index, number, call, acquire_bound_ns(w, &call));
@@ -230,9 +231,14 @@ void actor_give_back_kept(world *w, int index, int slot)
 
 /* ---- Work ---- */
 
+static int64_t work_ns(world *w)
+{
+    return MS(1) / 10 * draw_between(w, 1, 10 * w->plan.work_ms);
+}
+
 static bool may_begin_more(const world *w, const sim_actor *a)
 {
-    return !w->healing && !a->final && !w->finished;
+    return !w->resting && !a->final && !w->finished;
 }
 
 static void work(world *w, int index, int number)
@@ -250,14 +256,15 @@ static void work(world *w, int index, int number)
         end_thread(w, index, number);
     } else if (a->steps_left-- <= 0 || (left.ns == 0 && draw(w, 2) == 0)) {
         release(w, index, number, slot);
-    } else if (more && draw(w, 7) == 0 && count < NESTED_MAX && free_slots(c, &unused) > 4) {
+    } else if (more && draw(w, w->plan.crowd ? 30 : 7) == 0 && count < NESTED_MAX &&
+               free_slots(c, &unused) > 4) {
         acquire(w, index, number, h);
-    } else if (draw(w, 5) == 0) {
+    } else if (draw(w, w->plan.crowd ? 30 : 5) == 0) {
         extend(w, index, number, slot);
-    } else if (more && draw(w, 16) == 0) {
-        schedule(w, index, number, MS(draw_between(w, 300, 4000)));
+    } else if (more && !w->quiet && draw(w, w->plan.crowd ? 200 : 16) == 0) {
+        schedule(w, index, number, MS(draw_between(w, 300, 4000))); /* sits on it */
     } else {
-        schedule(w, index, number, MS(draw_between(w, 1, 150)));
+        schedule(w, index, number, work_ns(w));
     }
 }
 
@@ -271,7 +278,7 @@ void actor_go_on(world *w, int index, int number)
     sim_client *c = &w->clients[index];
     sim_actor *a = &c->actors[number];
     int first = 0;
-    if (a->state == ACTOR_THINKS && (!w->healing || a->final) && !w->finished) {
+    if (a->state == ACTOR_THINKS && (!w->resting || a->final) && !w->finished) {
         if (lull_left_ns(w) > 0 || free_slots(c, &first) <= ACTORS_MAX)
             schedule(w, index, number, lull_left_ns(w) + MS(draw_between(w, 1, 100)));
         else
@@ -295,16 +302,16 @@ static void acquired(world *w, int index, int number)
     h->hold = a->call.hold;
     h->nested = h->hold->outer != NULL;
     h->real = h->nested ? h->hold->outer : h->hold;
-    if (h->nested)
-        put_value(h, h->real);
+    put_value(h, h->real); /* perhaps that of another thread of its client */
     h->granted_ns = h->last_valid_ns = w->now_ns;
     h->fence = hf__hold_fence(h->hold);
     c->held |= 1u << slot;
+    turns_granted(w, index, a, h);
     states_granted(w, index, h);
     fences_granted(w, index, a, h);
     a->steps_left = (int)draw_between(w, 0, 4);
     a->state = ACTOR_WORKS;
-    schedule(w, index, number, MS(draw_between(w, 0, 80)));
+    schedule(w, index, number, work_ns(w));
     if (fault_happens(w, FAULT_PAUSE))
         client_pause(w, index, MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)), false);
 }
@@ -335,6 +342,14 @@ void actor_call_done(world *w, int index, int number)
 }
 
 /* ---- The last round ---- */
+
+void actor_all_go_on(world *w)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++)
+            if (w->clients[i].actors[n].state == ACTOR_THINKS)
+                schedule(w, i, n, MS(draw_between(w, 0, 20)));
+}
 
 void actor_finish_round(world *w)
 {

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MS_DIGITS = 13, US_DIGITS = 16 };
+#include "lua/scripts.h"
+
+enum { MS_DIGITS = 13, US_DIGITS = 16, EXPIRIES_LEAST_MS = 1000 };
 
 /* ---- Replies as text ---- */
 
@@ -70,18 +72,26 @@ static size_t digits_at(const char *text)
     return strspn(text, "0123456789");
 }
 
-/* Texts that begin with a time, which is known by its digits: 13 for milliseconds (expiries of
- * holders and, negative, of tombstones), 16 for microseconds (fences, perhaps with more behind). */
+/* Texts with times in them, which are known by their digits: 13 for milliseconds (expiries, records
+ * of waiters), 16 for microseconds (fences, also in messages). All else is the same. */
 static bool same_time_text(int64_t slack_ms, const char *real, const char *model)
 {
-    size_t sign = real[0] == '-' ? 1 : 0;
-    size_t digits = digits_at(real + sign);
-    if (strncmp(real, model, sign) != 0 || digits_at(model + sign) != digits ||
-        (digits != MS_DIGITS && digits != US_DIGITS) ||
-        strcmp(real + sign + digits, model + sign + digits) != 0)
-        return false;
-    double unit = digits == US_DIGITS ? 0.001 : 1;
-    return close_enough(slack_ms, strtod(real, NULL), strtod(model, NULL), unit);
+    while (*real != '\0') {
+        size_t digits = digits_at(real);
+        if (digits == 0 && *real++ != *model++)
+            return false;
+        if (digits == 0)
+            continue;
+        double unit = digits == US_DIGITS ? 0.001 : 1;
+        bool timed = digits == MS_DIGITS || digits == US_DIGITS;
+        if (digits_at(model) != digits ||
+            (timed && !close_enough(slack_ms, strtod(real, NULL), strtod(model, NULL), unit)) ||
+            (!timed && strncmp(real, model, digits) != 0))
+            return false;
+        real += digits;
+        model += digits;
+    }
+    return true;
 }
 
 static bool same_text(int64_t slack_ms, const redisReply *real, const redisReply *model)
@@ -92,36 +102,46 @@ static bool same_text(int64_t slack_ms, const redisReply *real, const redisReply
            same_time_text(slack_ms, real->str, model->str);
 }
 
-/* `unit`: 0 if integers are no times, else how many ms they count. Fences count us. */
-static bool same_integer(int64_t slack_ms, long long real, long long model, double unit)
+/* Which integers are times: none if `unit` is 0, else those from `least` on, which count so many ms
+ * each; fences count us. */
+typedef struct timing {
+    double unit;
+    long long least;
+} timing;
+
+static bool same_integer(int64_t slack_ms, long long real, long long model, timing how)
 {
+    bool fence = llabs(real) >= 1000000000000000;
     if (real == model)
         return true;
-    if (unit <= 0 || (real > 0) != (model > 0))
+    if (how.unit <= 0 || (real < 0) != (model < 0))
         return false;
-    if (llabs(real) >= 1000000000000000)
-        unit = 0.001;
-    else if (real <= 0)
+    if (!fence && (real < how.least || model < how.least))
         return false;
-    return close_enough(slack_ms, (double)real, (double)model, unit);
+    return close_enough(slack_ms, (double)real, (double)model, fence ? 0.001 : how.unit);
 }
 
-bool alike(int64_t slack_ms, const redisReply *real, const redisReply *model, double unit)
+static bool same(int64_t slack_ms, const redisReply *real, const redisReply *model, timing how)
 {
     if (real->type != model->type)
         return false;
     if (real->type == REDIS_REPLY_NIL)
         return true;
     if (real->type == REDIS_REPLY_INTEGER)
-        return same_integer(slack_ms, real->integer, model->integer, unit);
+        return same_integer(slack_ms, real->integer, model->integer, how);
     if (real->type != REDIS_REPLY_ARRAY)
         return same_text(slack_ms, real, model);
     if (real->elements != model->elements)
         return false;
     for (size_t i = 0; i < real->elements; i++)
-        if (!alike(slack_ms, real->element[i], model->element[i], unit))
+        if (!same(slack_ms, real->element[i], model->element[i], how))
             return false;
     return true;
+}
+
+bool alike(int64_t slack_ms, const redisReply *real, const redisReply *model)
+{
+    return same(slack_ms, real, model, (timing){0, 0});
 }
 
 static int by_text(const void *a, const void *b)
@@ -142,7 +162,7 @@ static bool same_scan(const redisReply *real, const redisReply *model)
         return false;
     sort_texts(real->element[1]);
     sort_texts(model->element[1]);
-    return alike(0, real, model, 0);
+    return alike(0, real, model);
 }
 
 static bool same_line(const redisReply *real, const redisReply *model, const char *field)
@@ -175,7 +195,17 @@ bool alike_replies(int64_t slack_ms, const hf__slice *words, int count, const re
         return model->type == REDIS_REPLY_INTEGER;
     if (!is_error && sim_is(words[0], "SCAN"))
         return same_scan(real, model);
-    bool scripted = sim_is(words[0], "EVALSHA");
-    bool timed = scripted || sim_is(words[0], "PTTL");
-    return alike(slack_ms, real, model, timed ? 1 : sim_is(words[0], "TTL") ? 1000 : 0);
+    timing how = {0, 0};
+    if (sim_is(words[0], "PTTL"))
+        how.unit = 1;
+    else if (sim_is(words[0], "TTL"))
+        how.unit = 1000;
+    else if (sim_is(words[0], "EVALSHA"))
+        how.unit = 1;
+    /* Scripts tell places and counts as well, and all that they tell of expiries is far away; only
+     * inspect tells how long somebody has waited. */
+    bool inspects = count > 1 && sim_is(words[1], hf__scripts[HF__SCRIPT_INSPECT].sha1);
+    if (sim_is(words[0], "EVALSHA") && !inspects)
+        how.least = EXPIRIES_LEAST_MS;
+    return same(slack_ms, real, model, how);
 }

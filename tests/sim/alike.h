@@ -12,8 +12,8 @@ enum { TOLERANCE_MS = 2, ALIKE_TEXT_MAX = 4096 };
 /* The replies to a command. `slack_ms` is what the two servers' clocks may be apart. */
 bool alike_replies(int64_t slack_ms, const hf__slice *words, int count, const redisReply *real,
                    const redisReply *model);
-/* `unit`: 0 if integers are no times, else how many ms they count. */
-bool alike(int64_t slack_ms, const redisReply *real, const redisReply *model, double unit);
+/* Without times other than those in texts. */
+bool alike(int64_t slack_ms, const redisReply *real, const redisReply *model);
 
 /* For people, with the type and without unprintable bytes. */
 void alike_show(const redisReply *reply, char text[ALIKE_TEXT_MAX]);

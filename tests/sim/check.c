@@ -4,9 +4,8 @@
  * In runs within the assumptions a hold that is valid by its own deadline is also there at the
  * server, with its value, at that very moment of true time; if an owner shares it, with a life of
  * its own among the holders that has not ended. That is stronger than "no two at once", and finds a
- * bug long before two holders meet. In all runs: a hold that has once been invalid stays so. Now
- * and then: no lock is held for nobody. At the end: no two parties have believed at once. */
-#include <stdlib.h>
+ * bug long before two holders meet. In all runs: a hold that has once been invalid stays so. At the
+ * end: no two parties have believed at once. */
 #include <string.h>
 
 #include "core/state.h"
@@ -44,7 +43,7 @@ bool check_knows_value(world *w, const char *value)
 
 /* ---- Beliefs ---- */
 
-static const char *held_as(world *w, int lock)
+const char *check_held_as(world *w, int lock)
 {
     return sim_server_get(w->server, lock_names[lock], strlen(lock_names[lock]));
 }
@@ -66,7 +65,7 @@ static bool is_live_holder(world *w, int lock, const char *value)
 bool check_server_has(world *w, const sim_handle *h)
 {
     bool shared = h->wish.owner != NO_OWNER;
-    const char *held = held_as(w, h->wish.lock);
+    const char *held = check_held_as(w, h->wish.lock);
     return held != NULL && strcmp(held, shared ? owner_names[h->wish.owner] : h->value) == 0 &&
            (!shared || is_live_holder(w, h->wish.lock, h->value));
 }
@@ -79,7 +78,7 @@ static void check_believed(world *w, int index, sim_handle *h)
         world_fail(w, "client %d.%d: its hold of %s is valid again", index, h->actor, name);
     if (w->plan.beyond || check_server_has(w, h))
         return;
-    const char *held = held_as(w, h->wish.lock);
+    const char *held = check_held_as(w, h->wish.lock);
     world_fail(w, "client %d.%d believes to hold %s as %s, but the server has %s%s", index,
                h->actor, name, h->value, held != NULL ? held : "nothing",
                h->wish.owner != NO_OWNER ? ", or has it not among the holders" : "");
@@ -140,101 +139,6 @@ void check_foreign_over(world *w, int lock)
     l->foreign_until_ns = 0;
 }
 
-/* ---- Locks that are held for nobody ---- */
-
-static bool core_knows(const sim_client *c, const char *value)
-{
-    const hf__list *holds = &c->core->holds;
-    for (hf__node *n = hf__list_first(holds); n != NULL; n = hf__list_next(holds, n)) {
-        hf__slice own = hf__hold_value(HF__ENTRY(n, hf_hold, node));
-        if (own.length == strlen(value) && memcmp(own.bytes, value, own.length) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void check_value_is_known(world *w, int lock, const char *value)
-{
-    for (int i = 0; i < w->plan.clients; i++) {
-        const sim_client *c = &w->clients[i];
-        size_t id = strlen(c->config.client_id);
-        if (c->alive && strncmp(value, c->config.client_id, id) == 0 && !core_knows(c, value))
-            world_fail(w, "%s is held as %s for nobody", lock_names[lock], value);
-    }
-}
-
-typedef struct holders {
-    world *w;
-    int lock;
-    int live;
-    bool excused; /* nobody need know them */
-} holders;
-
-/* The lock's own key lasts a millisecond longer than its last holder. */
-static void see_holder(void *arg, const char *value, double until_ms)
-{
-    holders *all = arg;
-    if (until_ms + 2 < (double)server_ms(all->w))
-        return;
-    all->live++;
-    if (until_ms > (double)server_ms(all->w) && !all->excused)
-        check_value_is_known(all->w, all->lock, value);
-}
-
-static long remaining_ms(world *w, int lock)
-{
-    const char *words[] = {"PTTL", lock_names[lock]};
-    return strtol(sim_server_run(w->server, 2, words), NULL, 10);
-}
-
-static bool is_owner(const char *value)
-{
-    for (int i = 0; i < OWNERS; i++)
-        if (strcmp(value, owner_names[i]) == 0)
-            return true;
-    return false;
-}
-
-static void check_shared_leak(world *w, int lock, const char *held, bool excused)
-{
-    const sim_lock *l = &w->locks[lock];
-    holders all = {w, lock, 0, excused};
-    sim_server_members(w->server, l->side[SIDE_H], l->side_length[SIDE_H], see_holder, &all);
-    if (all.live == 0 && remaining_ms(w, lock) > 1)
-        world_fail(w, "%s is held for %s, by nobody alive", lock_names[lock], held);
-}
-
-/* Whoever has a lock at the server knows of it, or has been killed; a foreigner's lock ends with
- * the lease that he asked for. */
-static void check_leak(world *w, int lock, bool excused)
-{
-    const sim_lock *l = &w->locks[lock];
-    const char *held = held_as(w, lock);
-    bool foreign = held != NULL && strcmp(held, l->foreign_value) == 0;
-    if (held == NULL || (foreign && w->now_ns <= l->foreign_gone_ns))
-        return;
-    if (is_owner(held))
-        check_shared_leak(w, lock, held, excused);
-    else if (foreign)
-        world_fail(w, "%s is held as %s for longer than the foreigner asked", lock_names[lock],
-                   held);
-    else if (!excused)
-        check_value_is_known(w, lock, held);
-}
-
-/* A server that stood still for longer than a lease may hear of a hold when its client has long
- * given up releasing it. */
-void check_leaks(world *w)
-{
-    bool paused = w->server_paused_until_ns > 0 &&
-                  w->now_ns < w->server_paused_until_ns + MS(3 * w->plan.lease_max_ms);
-    bool excused = w->plan.very_late || paused ||
-                   (w->gave_up_ns > 0 && w->now_ns - w->gave_up_ns < MS(w->plan.lease_min_ms));
-    server_set_clock(w);
-    for (int lock = 0; lock < LOCKS && !w->plan.beyond; lock++)
-        check_leak(w, lock, excused);
-}
-
 /* ---- The end ---- */
 
 static void see_key(void *arg, const char *key, size_t length, const char *type,
@@ -261,6 +165,7 @@ void check_end(world *w)
                    first.client, second.client, (unsigned long long)first.party,
                    (unsigned long long)second.party, lock_names[first.lock]);
     fences_end(w);
+    check_leftovers(w);
     for (int i = 0; i < w->plan.clients; i++)
         if (w->clients[i].alive && w->clients[i].close_call.error.status != HF_OK)
             world_fail(w, "client %d: closing: %s", i, w->clients[i].close_call.error.text);

@@ -97,7 +97,7 @@ static void pump(world *w, int index)
     size_t count;
     while (c->alive && hf__core_next(c->core, &action))
         carry_out(w, index, &action);
-    for (int link = 0; c->alive && link < c->config.links; link++) {
+    for (int link = 0; c->alive && link < hf__core_links(c->core); link++) {
         while ((count = hf__core_output(c->core, link, &bytes)) > 0) {
             net_send(w, index, link, bytes, count);
             hf__core_written(c->core, link, count);
@@ -120,6 +120,7 @@ void client_step(world *w, int index, hf__event *event)
         return;
     schedule_wake(w, index);
     check_beliefs(w);
+    quiet_check(w);
 }
 
 /* ---- Life ---- */
@@ -139,10 +140,13 @@ void client_start(world *w, int index)
                              .call_timeout = hf__span_ms(w->plan.call_timeout_ms),
                              .fence_keep = hf__span_ms(w->plan.fence_keep_ms),
                              .links = w->plan.links,
+                             .local_turns = w->plan.local_turns,
                              .seed = draw(w, UINT64_MAX)};
     snprintf(c->config.client_id, sizeof(c->config.client_id), "%016llx%016llx",
              (unsigned long long)index, (unsigned long long)generation);
     c->core = hf__core_new(&c->config);
+    if (w->plan.denies_all || (w->plan.denies_some && index == 0))
+        c->denied = draw(w, 2) == 0 ? SIM_NO_CHANNELS : SIM_NO_PUBSUB;
     world_log(w, "client %d: starts", index);
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
@@ -168,7 +172,7 @@ void client_kill(world *w, int index)
 {
     sim_client *c = &w->clients[index];
     world_log(w, "client %d: killed", index);
-    for (int link = 0; link < c->config.links; link++)
+    for (int link = 0; link < hf__core_links(c->core); link++)
         net_close(w, index, link);
     check_beliefs(w);
     for (int i = 0; i < HANDLES_MAX; i++)

@@ -10,7 +10,7 @@
 
 #include "state.h"
 
-enum { W = SIM_WRITES, NS = SIM_NO_SCRIPT, SUB = SIM_WHILE_SUBSCRIBED };
+enum { W = SIM_WRITES, NS = SIM_NO_SCRIPT, SUB = SIM_WHILE_SUBSCRIBED, CH = SIM_CHANNELS };
 
 static const sim_command commands[] = {
     /* sorted */
@@ -32,6 +32,7 @@ static const sim_command commands[] = {
     {"hget", 3, 0, sim_run_hget},
     {"hgetall", 2, 0, sim_run_hgetall},
     {"hincrby", 4, W, sim_run_hincrby},
+    {"hkeys", 2, 0, sim_run_hkeys},
     {"hlen", 2, 0, sim_run_hlen},
     {"hmget", -3, 0, sim_run_hmget},
     {"hset", -4, W, sim_run_hset},
@@ -49,7 +50,7 @@ static const sim_command commands[] = {
     {"pexpireat", -3, W, sim_run_pexpireat},
     {"ping", -1, SUB, sim_run_ping},
     {"pttl", 2, 0, sim_run_pttl},
-    {"publish", 3, 0, sim_run_publish},
+    {"publish", 3, CH, sim_run_publish},
     {"pubsub", -2, 0, sim_run_pubsub},
     {"rpop", -2, W, sim_run_rpop},
     {"rpush", -3, W, sim_run_rpush},
@@ -58,7 +59,7 @@ static const sim_command commands[] = {
     {"select", 2, 0, sim_run_select},
     {"set", -3, W, sim_run_set},
     {"strlen", 2, 0, sim_run_strlen},
-    {"subscribe", -2, NS | SUB, sim_run_subscribe},
+    {"subscribe", -2, NS | SUB | CH, sim_run_subscribe},
     {"time", 1, 0, sim_run_time},
     {"ttl", 2, 0, sim_run_ttl},
     {"type", 2, 0, sim_run_type},
@@ -73,6 +74,7 @@ static const sim_command commands[] = {
     {"zrem", -3, W, sim_run_zrem},
     {"zremrangebyrank", 4, W, sim_run_zremrangebyrank},
     {"zremrangebyscore", 4, W, sim_run_zremrangebyscore},
+    {"zrevrange", -4, 0, sim_run_zrevrange},
     {"zrevrangebyscore", -4, 0, sim_run_zrevrangebyscore},
     {"zscore", 3, 0, sim_run_zscore},
 };
@@ -137,6 +139,28 @@ static bool is_subscriber(const sim_call *call)
     return call->connection >= 0 && call->server->connections[call->connection]->subscriptions > 0;
 }
 
+sim_denial sim_call_denied(const sim_call *call)
+{
+    return call->connection >= 0 ? call->server->connections[call->connection]->denied
+                                 : SIM_ALLOWED;
+}
+
+static void reply_denied(sim_call *call, const sim_command *command)
+{
+    bool scripted = call->script_wrote != NULL;
+    if (sim_call_denied(call) == SIM_NO_PUBSUB && scripted)
+        sim_reply_error(call->out, SIM_SCRIPT_DENIED);
+    else if (sim_call_denied(call) == SIM_NO_PUBSUB)
+        sim_reply_errorf(call->out, "NOPERM this user has no permissions to run the '%s' command",
+                         command->name);
+    else if (scripted)
+        sim_reply_error(call->out, "ERR The user executing the script can't publish to the channel "
+                                   "mentioned in the command");
+    else
+        sim_reply_error(call->out, "NOPERM this user has no permissions to access one of the "
+                                   "channels used as arguments");
+}
+
 /* true: the command may run. Otherwise the refusal has been answered. */
 static bool admit(sim_call *call, const sim_command *command)
 {
@@ -152,6 +176,8 @@ static bool admit(sim_call *call, const sim_command *command)
                          command->name);
     else if (scripted && (command->flags & SIM_NO_SCRIPT))
         sim_reply_error(call->out, "ERR This Redis command is not allowed from script");
+    else if ((command->flags & SIM_CHANNELS) && sim_call_denied(call) != SIM_ALLOWED)
+        reply_denied(call, command);
     else if ((command->flags & SIM_WRITES) && !may_write(call))
         sim_reply_error(call->out, "READONLY You can't write against a read only replica.");
     else if (!scripted && is_subscriber(call) && !(command->flags & SIM_WHILE_SUBSCRIBED))

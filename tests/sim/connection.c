@@ -111,18 +111,25 @@ void sim_run_config(sim_call *call)
 
 /* ---- INFO ---- */
 
-/* 40 hexadecimal digits that differ between servers and between their runs. */
-static void print_run_id(const sim_server *server, char run_id[41])
+static uint64_t run_of(const sim_call *call)
 {
-    uint64_t state = server->number * 1000003 + server->run;
+    return call->connection >= 0 ? call->server->connections[call->connection]->run
+                                 : call->server->run;
+}
+
+/* 40 hexadecimal digits that differ between servers and between their runs. */
+static void print_run_id(const sim_server *server, uint64_t run, char run_id[41])
+{
+    uint64_t state = server->number * 1000003 + run;
     for (size_t i = 0; i < 5; i++)
         (void)snprintf(run_id + 8 * i, 9, "%08x", (unsigned)(hf__random_next(&state) >> 32));
 }
 
-static void info_server(const sim_server *server, char *text, size_t capacity)
+static void info_server(const sim_call *call, char *text, size_t capacity)
 {
     char run_id[41];
-    print_run_id(server, run_id);
+    const sim_server *server = call->server;
+    print_run_id(server, run_of(call), run_id);
     (void)snprintf(text, capacity,
                    "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\n"
                    "uptime_in_seconds:%lld\r\n",
@@ -154,7 +161,7 @@ void sim_run_info(sim_call *call)
 {
     char text[512] = "";
     if (asks_for(call, "server"))
-        info_server(call->server, text, sizeof(text));
+        info_server(call, text, sizeof(text));
     if (asks_for(call, "replication")) {
         size_t length = strlen(text);
         if (length > 0)

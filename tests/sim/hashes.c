@@ -81,6 +81,17 @@ void sim_run_hgetall(sim_call *call)
     }
 }
 
+void sim_run_hkeys(sim_call *call)
+{
+    sim_key *key = NULL;
+    if (!sim_call_key(call, 1, SIM_HASH, &key))
+        return;
+    size_t count = key != NULL ? key->count : 0;
+    sim_reply_array(call->out, count);
+    for (size_t i = 0; i < count; i++)
+        sim_reply_bulk(call->out, sim_bytes_slice(&key->items[i].name));
+}
+
 void sim_run_hdel(sim_call *call)
 {
     sim_call_remove_items(call, SIM_HASH);

@@ -20,7 +20,7 @@
 #include "mutants.h"
 #include "sim.h"
 
-enum { JOBS_MAX = 64, GRANTS_MIN = 5, CONTROL_SEEDS = 200 };
+enum { JOBS_MAX = 64, GRANTS_MIN = 5, CONTROL_SEEDS = 100 };
 
 typedef struct options {
     uint64_t first, seeds, only;
@@ -85,7 +85,7 @@ static int64_t faults_of(const sim_stats *stats)
 #define SUMS(X)                                                                               \
     X(steps) X(grants) X(extends) X(losses) X(refusals) X(unknowns) X(nested) X(joined)       \
     X(renewals) X(jeopardies) X(told_lost) X(revoked) X(broken) X(inspected) X(fenced_writes) \
-    X(fenced_refusals) X(excused)
+    X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns)
 /* clang-format on */
 
 static void add(batch *b, const world *w)
@@ -136,6 +136,8 @@ static void print_batch(batch *b)
            (long long)t->nested, (long long)t->joined, (long long)t->renewals,
            (long long)t->jeopardies, (long long)t->told_lost, (long long)t->revoked,
            (long long)t->inspected, (long long)t->broken);
+    printf("  queued %lld times, %lld grants by message, %lld from thread to thread\n",
+           (long long)t->queued, (long long)t->pushed, (long long)t->turns);
     printf("  fenced register: %lld writes, %lld refused; %lld locks whose server forgot fence and "
            "time\n",
            (long long)t->fenced_writes, (long long)t->fenced_refusals, (long long)t->excused);
@@ -179,6 +181,10 @@ static int judge_batch(const batch *b)
     failed = b->idle_runs * 100 > (int64_t)b->runs;
     if (b->runs >= CONTROL_SEEDS && b->beyond_lost == 0) {
         printf("the control did not fail: no write was lost beyond the assumptions\n");
+        failed = 1;
+    }
+    if (b->runs >= CONTROL_SEEDS && (b->total.pushed == 0 || b->total.turns == 0)) {
+        printf("nobody was handed a lock by message, or by another thread\n");
         failed = 1;
     }
     return failed;

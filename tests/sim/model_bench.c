@@ -29,12 +29,14 @@ int model_bench(void)
     char acquire[256];
     char release[256];
     hf__format(acquire, sizeof(acquire),
-               "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n3\r\n$4\r\nlock\r\n$5\r\nqueue\r\n"
-               "$5\r\nfence\r\n$7\r\nme@host\r\n$5\r\n30000\r\n$7\r\n3600000\r\n",
+               "*13\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n5\r\n$4\r\nlock\r\n$5\r\nqueue\r\n"
+               "$5\r\nfence\r\n$5\r\nnotes\r\n$1\r\nh\r\n$7\r\nme@host\r\n$5\r\n30000\r\n"
+               "$7\r\n3600000\r\n$1\r\n1\r\n$1\r\n0\r\n",
                hf__scripts[HF__SCRIPT_ACQUIRE].sha1);
     hf__format(release, sizeof(release),
-               "*9\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n4\r\n$4\r\nlock\r\n"
-               "$5\r\nqueue\r\n$5\r\nfence\r\n$5\r\nnotes\r\n$7\r\nme@host\r\n$1\r\n0\r\n",
+               "*11\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n5\r\n$4\r\nlock\r\n"
+               "$5\r\nqueue\r\n$5\r\nfence\r\n$5\r\nnotes\r\n$1\r\nh\r\n$7\r\nme@host\r\n"
+               "$1\r\n0\r\n$7\r\n3600000\r\n",
                hf__scripts[HF__SCRIPT_RELEASE].sha1);
     sim_server *server = sim_server_new();
     sim_server_set_time(server, 1700000000000000);

@@ -40,11 +40,20 @@ static char *edited(const char *text, const sim_edit *edit)
     return whole;
 }
 
+/* What acquire, release and break have in common is edited in all of them. */
+static bool is_for(const sim_edit *edit, const char *name)
+{
+    if (strcmp(edit->script, "hand_on") == 0)
+        return strcmp(name, "acquire") == 0 || strcmp(name, "release") == 0 ||
+               strcmp(name, "break") == 0;
+    return strcmp(edit->script, name) == 0;
+}
+
 static char *make_body(const char *name, const char *body)
 {
     char *made = NULL;
     for (int i = 0; i < EDITS_MAX && active_mutant->edits[i].script != NULL; i++) {
-        if (strcmp(active_mutant->edits[i].script, name) != 0)
+        if (!is_for(&active_mutant->edits[i], name))
             continue;
         char *next = edited(made != NULL ? made : body, &active_mutant->edits[i]);
         free(made);
@@ -85,10 +94,18 @@ const char *mutant_change_script(const char *name, const char *body)
         script, fragment, instead       \
     }
 
-/* A fence is set twice: at once, and again if something was found to be put right. */
-#define KEPT_FROM_NOW                                                                             \
-    EDIT("acquire", "'PXAT', math.floor(fence / 1000) + ARGV[3], 'GET'", "'PX', ARGV[3], 'GET'"), \
-        EDIT("acquire", "'PXAT', math.floor(fence / 1000) + ARGV[3])", "'PX', ARGV[3])")
+/* A fence that is the time itself is kept from now on in any case. */
+#define KEPT_FROM_NOW                                                             \
+    EDIT("hand_on", "'PXAT', math.floor(top / 1000) + math.max(keep, 2 * lease)", \
+         "'PX', math.max(keep, 2 * lease)")
+
+#define LAST          "tonumber(string.match(kept or '', '^%d+') or 0)"
+#define LAST_OR_CLOCK "math.max(clock, " LAST " + 1)"
+
+/* A waiter is told of his grant to see whether he is there. */
+#define PUBLISHED                                                                        \
+    "{0, tonumber(redis.pcall('PUBLISH', channel, 'g ' .. string.match(heir, ':(%d+)@')" \
+    " .. ' ' .. n .. string.format(' %.0f ', clock) .. lease .. ' 0'))}"
 
 const sim_mutant mutants[] = {
     /* The scripts, without regard to sharing. */
@@ -96,16 +113,15 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("release", "local released = 0\n",
                     "do call('DEL', KEYS[1]) return 1 end local released = 0\n")}},
     {"release-unchecked", "release deletes whatever is there", 500,
-     .edits = {EDIT("release", "elseif call('GET', KEYS[1]) == value then",
-                    "elseif call('EXISTS', KEYS[1]) == 1 then")}},
-    {"renew-unchecked", "renew without owner check", 1000, .first = 26,
+     .edits = {EDIT("release", "elseif found[1] == value then", "elseif found[1] then")}},
+    {"renew-unchecked", "renew without owner check", 8000, .first = 1143,
      .edits = {EDIT("renew", "elseif call('GET', lock) == value then",
                     "elseif call('EXISTS', lock) == 1 then"),
-               EDIT("refresh", "if found[i] == ARGV[i] and", "if found[i] and")}},
-    {"renew-shortens", "a shorter renewal takes back a longer one", 500,
+               EDIT("refresh", "found[i] ~= ARGV[i] or", "not found[i] or")}},
+    {"renew-shortens", "a shorter renewal takes back a longer one", 500, .first = 17,
      .edits = {EDIT("renew", "if remaining < lease then", "if true then")}},
-    {"refresh-shortens", "a late refresh takes back a longer renewal", 4000, .first = 10,
-     .edits = {EDIT("refresh", "if remaining < lease then", "if true then")}},
+    {"refresh-shortens", "a late refresh takes back a longer renewal", 2000, .first = 288,
+     .edits = {EDIT("refresh", "lease, 'GT') == 1", "lease) == 1")}},
     {"renew-past-max", "renewals add up past the longest lease", 500,
      .edits = {EDIT("renew", "if remaining < lease then",
                     "lease = remaining + lease if true then")}},
@@ -113,103 +129,171 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("acquire", "if held ~= (owner or value) then", "if true then")}},
     {"grants-anew", "acquire without NX", 500,
      .edits = {EDIT("acquire", "owner or value, 'NX', 'PX'", "owner or value, 'PX'")}},
-    {"says-lease", "a repeated grant is answered with the whole lease", 500,
-     .edits = {EDIT("acquire", "return {last > 0 and last or mint(last), remaining}",
-                    "return {last > 0 and last or mint(last), lease}")}},
-    {"tombstone-ignored", "acquire does not look for a tombstone", 2000, .first = 24,
-     .edits = {EDIT("acquire", " if call('ZSCORE', KEYS[2], '!' .. value)", " if false"),
-               EDIT("acquire", "elseif call('ZSCORE', KEYS[2], '!' .. value)", "elseif false")}},
-    {"mark-not-set", "a tombstone is left, but the fence does not say so", 2000, .first = 24,
-     .edits = {EDIT("release", "call('SET', KEYS[3], kept .. '+', 'KEEPTTL')", "")}},
-    {"mark-lost", "the next grant wipes away the mark of a tombstone", 8000, .first = 4549,
-     .edits = {EDIT("acquire", "call('ZCARD', KEYS[2]) > 0 and '+' or ''", "''")}},
+    {"says-lease", "a repeated grant is answered with the whole lease", 500, .first = 9,
+     .edits = {EDIT("acquire", "or mint(nil, range, lease, waiting), remaining, waiting)",
+                    "or mint(nil, range, lease, waiting), lease, waiting)")}},
+    {"tombstone-ignored", "acquire does not look for a tombstone", 500, .first = 38,
+     .edits =
+         {EDIT("acquire", "local buried = call('ZSCORE', KEYS[2], '!' .. value)", "local buried"),
+          EDIT("acquire",
+               "elseif call('ZSCORE', KEYS[2], '!' .. value) then\n        return {-1}\n    end",
+               "elseif false then\n    end"),
+          EDIT("acquire",
+               "elseif call('ZSCORE', KEYS[2], '!' .. value) then\n        return {-1}\n    elseif",
+               "elseif")}},
+    {"mark-not-set", "a tombstone is left, but the fence does not say so", 4000, .first = 983,
+     .edits = {EDIT("release", "call('SET', KEYS[3], string.gsub(kept, '^%d+', '%0+'), 'KEEPTTL')",
+                    "")}},
+    {"mark-lost", "the next grant wipes away the mark of a tombstone", 8000, .first = 1120,
+     .edits = {EDIT("hand_on", "waiting = call('ZCARD', KEYS[2]) -- of these",
+                    "waiting = 0 -- of these")}},
 
     /* The client. */
-    {"sent-after", "deadline from after the sending", 500, .core = HF__MUTANT_SENT_AFTER},
+    {"sent-after", "deadline from after the sending", 500, .first = 20,
+     .core = HF__MUTANT_SENT_AFTER},
     {"from-reply", "deadline from the reply", 500, .core = HF__MUTANT_FROM_REPLY},
     {"no-drift", "no drift allowance", 500, .core = HF__MUTANT_NO_DRIFT},
-    {"monotonic", "monotonic clock across suspend", 500, .first = 8, .monotonic = true},
+    {"monotonic", "monotonic clock across suspend", 500, .first = 11, .monotonic = true},
     {"new-identity", "resend with a new identity", 500, .core = HF__MUTANT_NEW_IDENTITY},
-    {"resend-full-lease", "resend, and the whole lease from the resend", 500,
+    {"resend-full-lease", "resend, and the whole lease from the resend", 500, .first = 9,
      .core = HF__MUTANT_RESEND_FULL_LEASE},
     {"noscript-refuses", "NOSCRIPT treated as refusal", 500, .core = HF__MUTANT_NOSCRIPT_REFUSES},
-    {"unknown-refused", "unknown treated as refused", 1000, .first = 25,
+    {"unknown-refused", "unknown treated as refused", 500, .first = 13,
      .core = HF__MUTANT_UNKNOWN_REFUSED},
     {"unknown-granted", "unknown treated as granted", 500, .core = HF__MUTANT_UNKNOWN_GRANTED},
-    {"cancel-keeps", "cancel leaves a grant behind", 500, .first = 10,
+    {"cancel-keeps", "cancel leaves a grant behind", 500, .first = 11,
      .core = HF__MUTANT_CANCEL_KEEPS},
-    {"revives", "renewal after loss", 2000, .first = 138, .core = HF__MUTANT_REVIVES},
-    {"lost-kept", "a lost hold is not released", 500, .first = 31, .core = HF__MUTANT_LOST_KEPT},
-    {"short-cleanup", "the background gives up too early", 2000, .first = 491,
+    {"revives", "renewal after loss", 500, .first = 60, .core = HF__MUTANT_REVIVES},
+    {"lost-kept", "a lost hold is not released", 500, .first = 32, .core = HF__MUTANT_LOST_KEPT},
+    {"short-cleanup", "the background gives up too early", 500, .first = 26,
      .core = HF__MUTANT_SHORT_CLEANUP},
-    {"no-tombstone", "a release leaves no tombstone", 2000, .first = 24,
+    {"no-tombstone", "a release leaves no tombstone", 500, .first = 38,
      .core = HF__MUTANT_NO_TOMBSTONE},
 
     /* Watchdog and loss. */
-    {"renew-lost", "a lost hold is renewed", 500, .first = 37, .core = HF__MUTANT_RENEW_LOST},
+    {"renew-lost", "a lost hold is renewed", 500, .first = 35, .core = HF__MUTANT_RENEW_LOST},
     {"no-jeopardy", "JEOPARDY is never raised", 500, .core = HF__MUTANT_NO_JEOPARDY},
-    {"max-hold-ignored", "renewals do not stop", 500, .core = HF__MUTANT_IGNORE_MAX_HOLD},
+    {"max-hold-ignored", "renewals do not stop", 500, .first = 9,
+     .core = HF__MUTANT_IGNORE_MAX_HOLD},
 
-    {"revoke-unheard", "renewals do not bring a request to give up", 1000, .first = 16,
+    {"revoke-unheard", "renewals do not bring a request to give up", 1000, .first = 140,
      .edits = {EDIT("renew", "remaining > 0 and '#revoked' or '#broken'", "'#broken'")}},
-    {"revoke-unmarked", "a request is left, but the fence does not say so", 1000, .first = 16,
-     .edits = {EDIT("revoke", "call('SET', KEYS[2], kept .. '!', 'KEEPTTL')", "")}},
-    {"refresh-overlooks", "a refresh does not look at the fence", 1000, .first = 16,
-     .edits = {EDIT("refresh", " and tonumber(found[i + 1]) then", " then")}},
+    {"refresh-overlooks", "a refresh does not look for notes", 1000, .first = 191,
+     .edits = {EDIT("refresh", " or noted and call('EXISTS', KEYS[count + i]) == 1", "")}},
     {"lost-untold", "nobody is told of a loss", 500, .core = HF__MUTANT_LOST_UNTOLD},
-    {"reentry-stale", "a hold that has ended is re-entered", 4000,
+    {"reentry-stale", "a hold that has ended is re-entered", 500, .first = 60,
      .core = HF__MUTANT_REENTRY_STALE},
     {"release-first", "the first handle given back releases for all", 500,
      .core = HF__MUTANT_RELEASE_FIRST},
 
     /* Fences. */
     {"fence-counter", "the fence is a bare counter", 500,
-     .edits = {EDIT("acquire", "local fence = time[1] * 1000000 + time[2]", "local fence = 0"),
-               KEPT_FROM_NOW}},
-    {"fence-not-refreshed", "the fence runs out under a long hold", 1000, .first = 14,
+     .edits = {EDIT("acquire", "local last = tonumber(kept)", "local last = nil"),
+               EDIT("hand_on", LAST_OR_CLOCK, LAST " + 1"), KEPT_FROM_NOW}},
+    {"fence-not-refreshed", "the fence runs out under a long hold", 500, .first = 27,
      .edits = {EDIT("renew", "raise(fence, keep)", "")}},
-    {"fence-not-joined", "the fence runs out under a chain of sharers", 16000, .first = 10449,
-     .edits = {EDIT("acquire", "call('PEXPIRE', KEYS[3], ARGV[3])", "")}},
-    {"fence-from-now", "the fence is kept from now on, not from its own time on", 2000,
-     .first = 357, .edits = {KEPT_FROM_NOW}},
-    {"fence-forgets-last", "the fence is the time, whatever the last one was", 500,
-     .edits = {EDIT("acquire", "fence = math.max(fence, last + 1)", "")}},
+    {"fence-not-joined", "the fence runs out under a chain of sharers", 4000, .first = 817,
+     .edits = {EDIT("acquire", "call('PEXPIRE', KEYS[3], keep)", "")}},
+    {"fence-from-now", "the fence is kept from now on, not from its own time on", 4000,
+     .first = 554, .edits = {KEPT_FROM_NOW}},
+    {"fence-forgets-last", "the fence is the time, whatever the last one was", 500, .first = 19,
+     .edits = {EDIT("hand_on", LAST_OR_CLOCK, "clock")}},
     {"join-new-fence", "who joins gets a new fence", 500,
-     .edits = {EDIT("acquire", "return {last > 0 and last or mint(last), remaining}",
-                    "return {mint(last), remaining}")}},
-    {"break-keeps-fence", "a break does not raise the fence", 500,
-     .edits = {EDIT("break", "local fence = math.max(last + 1, time[1] * 1000000 + time[2])",
+     .edits = {EDIT("acquire", "last > 0 and last - range + 1 or mint(nil, range, lease, waiting)",
+                    "mint(call('GET', KEYS[3]), range, lease, waiting)")}},
+    {"break-keeps-fence", "a break does not raise the fence", 500, .first = 37,
+     .edits = {EDIT("break", "local fence = mint(kept, 1, 0, call('ZCOUNT', KEYS[2], '0', '+inf'))",
                     "local fence = last")}},
-    {"break-copy-tells-last", "a repeated break is answered with the fence of who came next", 2000,
-     .first = 174,
+    {"break-copy-tells-last", "a repeated break is answered with the fence of who came next", 500,
+     .first = 50,
      .edits = {EDIT("break", "return whose == victim and tonumber(raised) or 0",
                     "return whose == victim and last or 0")}},
 
     /* Sharing. */
-    {"shared-twice", "a resent join counts twice", 1000, .first = 12,
+    {"shared-twice", "a resent join counts twice", 500, .first = 9,
      .edits = {EDIT("acquire", "if own > now then",
                     "if own > now then own = 0 value = value .. '+' end if own > now then")}},
     {"dead-sharer-kept", "a dead sharer keeps the lock of the last live one", 500,
      .edits = {EDIT("release", "call('ZREMRANGEBYSCORE', KEYS[5], '-inf', now)", ""),
                EDIT("release", "call('PEXPIREAT', KEYS[1], latest)", "")}},
-    {"join-shortens", "who joins with a shorter lease shortens the lock's", 500, .first = 71,
-     .edits = {EDIT("acquire", "local latest = call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')[2]",
+    {"join-shortens", "who joins with a shorter lease shortens the lock's", 500, .first = 33,
+     .edits = {EDIT("acquire", "local latest = call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]",
                     "local latest = now + lease")}},
     {"shared-renew-shortens", "a shorter renewal takes back a longer one of a sharer", 500,
-     .first = 12, .edits = {EDIT("renew", "if own < now + lease then", "if true then")}},
-    {"key-ttl-told", "who joins is told how long the lock lasts", 500, .first = 12,
+     .first = 14, .edits = {EDIT("renew", "if own < now + lease then", "if true then")}},
+    {"key-ttl-told", "who joins is told how long the lock lasts", 500, .first = 74,
      .edits = {EDIT("acquire", "remaining = own - now", "remaining = remaining"),
                EDIT("acquire", "join() then\n        remaining = lease",
                     "join() then\n        remaining = call('PTTL', KEYS[1])")}},
     {"key-ttl-renewed", "a sharer's renewal is answered with how long the lock lasts", 500,
-     .first = 196, .edits = {EDIT("renew", "return own - now", "return call('PTTL', lock)")}},
-    {"foreign-joined", "an owner's name without holders is taken for the owner", 500, .first = 27,
+     .first = 49, .edits = {EDIT("renew", "return own - now", "return call('PTTL', lock)")}},
+    {"foreign-joined", "an owner's name without holders is taken for the owner", 500, .first = 17,
      .edits = {EDIT("acquire",
-                    "if call('ZCOUNT', KEYS[4], string.format('(%.0f', now), '+inf') == 0 then",
+                    "if call('ZCOUNT', KEYS[5], string.format('(%.0f', now), '+inf') == 0 then",
                     "if false then")}},
-    {"side-keys-shared", "x and {x} have the same side keys", 500,
+    {"side-keys-shared", "x and {x} have the same side keys", 500, .first = 4,
      .core = HF__MUTANT_SIDE_KEYS_SHARED},
-    {"thread-reused", "a new thread has the number of an old one", 500, .reuses_threads = true},
+    {"thread-reused", "a new thread has the number of an old one", 500, .first = 5,
+     .reuses_threads = true},
+
+    /* Queues, in the scripts. */
+    {"queue-jumped", "who finds the lock free takes it past those who wait", 500,
+     .edits = {EDIT("acquire", "if waiting > 0 then\n        local stays",
+                    "if false then\n        local stays")}},
+    {"last-first", "who came last is served first", 500,
+     .edits = {EDIT("hand_on", "call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'LIMIT', '0', '2')",
+                    "call('ZREVRANGEBYSCORE', KEYS[2], '+inf', '0', 'LIMIT', '0', '2')")}},
+    {"not-handed-on", "a release leaves the lock to whoever comes", 500,
+     .edits = {EDIT("release", "if released > 0 and not owner or call('EXISTS', KEYS[1]) == 0 then",
+                    "if false then")}},
+    {"queue-unmarked", "a queue begins, but the fence does not say so", 500,
+     .edits = {EDIT("acquire", "call('SET', KEYS[3], string.gsub(fence, '^%d+', '%0+'), 'KEEPTTL')",
+                    "")}},
+    {"dead-granted", "whoever is in the queue is taken for alive", 500, .first = 4,
+     .edits = {EDIT("hand_on", "redis.pcall('PUBSUB', 'NUMSUB', channel)", "{0, 1}")}},
+    {"asleep-granted", "who has not been heard from is taken for alive", 1000, .first = 208,
+     .edits = {EDIT("hand_on", "tonumber(alive) >= now and", "")}},
+    {"publish-counts", "who lives is found out by telling him", 500,
+     .edits = {EDIT("hand_on", "redis.pcall('PUBSUB', 'NUMSUB', channel)", PUBLISHED),
+               EDIT("hand_on", "redis.pcall('PUBLISH', channel, string", "type(string")}},
+    {"all-woken", "a release tells everybody who waits", 500,
+     .edits = {EDIT("hand_on", "local heir, heir_lease, heir_owner\n",
+                    "for _, v in ipairs(call('ZRANGE', KEYS[2], 0, -1)) do redis.pcall('PUBLISH', "
+                    "'hf:c:' .. string.sub(v, 1, 32), 'i ' .. (string.match(v, ':(%d+)@') or 0)) "
+                    "end local heir, heir_lease, heir_owner\n")}},
+    {"skipped-for-good", "who has lost his place gets no other", 500,
+     .edits =
+         {EDIT("hand_on", "    call('HDEL', KEYS[4], heir)\n",
+               "    if heard and (heard.err or heard[2] > 0) then call('HDEL', KEYS[4], heir) "
+               "end\n"),
+          EDIT("acquire", "    local score = enqueue(held)\n",
+               "    if call('HEXISTS', KEYS[4], value) == 1 and not call('ZSCORE', KEYS[2], value) "
+               "then return {0, remaining, held} end\n    local score = enqueue(held)\n")}},
+    {"waiter-untold", "a holder is not told that somebody waits", 500, .first = 12,
+     .edits = {EDIT("acquire", "redis.pcall('PUBLISH', 'hf:c:' .. client, 'i ' .. number)", "")}},
+    {"not-left", "a release does not leave the queue", 500, .first = 11,
+     .edits = {EDIT("release", "if owner or found[1] ~= value then", "if owner then")}},
+
+    /* Queues, in the client. */
+    {"push-old", "a grant from before an answered check is believed", 500, .first = 101,
+     .core = HF__MUTANT_PUSH_OLD},
+    {"push-early", "a grant that overtakes its own queueing is dropped", 500, .first = 7,
+     .core = HF__MUTANT_PUSH_EARLY},
+    {"push-from-now", "deadline of a grant from its arrival", 500, .first = 20,
+     .core = HF__MUTANT_PUSH_FROM_NOW},
+    {"queue-deaf", "queued before the subscription was confirmed", 500,
+     .core = HF__MUTANT_QUEUE_DEAF},
+    {"no-check", "nobody checks after a link came back", 500, .first = 51,
+     .core = HF__MUTANT_NO_CHECK},
+    {"cancel-drops", "one who gives up does not leave the queue", 500, .first = 11,
+     .core = HF__MUTANT_CANCEL_DROPS},
+    {"tomb-cancel", "tombstones after a cancel only", 500, .first = 38,
+     .core = HF__MUTANT_TOMB_CANCEL},
+
+    /* From thread to thread. */
+    {"turn-owner", "holds with an owner are passed on", 500, .core = HF__MUTANT_TURN_OWNER},
+    {"turn-late", "a lock is passed on for ever", 500, .core = HF__MUTANT_TURN_LATE},
+    {"turn-fence", "a lock is passed on with its fence", 500, .core = HF__MUTANT_TURN_FENCE},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

@@ -27,9 +27,10 @@ static int any_client(world *w)
 static void restart(world *w, const sim_image *image, const char *with)
 {
     world_log(w, "server: restarts with %s", with);
-    net_break_all(w, !draw_chance(w, 0.2));
+    net_break_all(w, !draw_chance(w, 0.2), true);
     server_set_clock(w);
     sim_server_restart(w->server, image);
+    w->server_runs++;
     w->server_down = true;
     world_schedule(w, (sim_event){.kind = EVENT_SERVER_UP}, MS(draw_between(w, 1, 400)));
 }
@@ -39,6 +40,17 @@ static void restart_with_data(world *w)
     sim_image *image = sim_server_copy(w->server);
     restart(w, image, "its data");
     sim_image_free(image);
+}
+
+/* The old primary becomes a replica of the new one; it tells its subscribers what is published
+ * there, and they may not have noticed anything. */
+static void fail_over(world *w)
+{
+    world_log(w, "server: fails over");
+    net_break_all(w, true, false);
+    server_set_clock(w);
+    sim_server_fail_over(w->server);
+    w->server_runs++;
 }
 
 static void server_faults(world *w)
@@ -63,6 +75,8 @@ static void server_faults(world *w)
     }
     if (fault_happens(w, FAULT_RESTART_DATA))
         restart_with_data(w);
+    else if (fault_happens(w, FAULT_FAILOVER))
+        fail_over(w);
 }
 
 /* ---- Beyond the assumptions ---- */
@@ -142,6 +156,35 @@ static void client_faults(world *w)
     }
 }
 
+static void subscription_faults(world *w)
+{
+    int victim = any_client(w);
+    int wire = net_subscription(w, victim);
+    if (wire < 0 || w->server_down)
+        return;
+    if (fault_happens(w, FAULT_PUSH_CUT)) {
+        world_log(w, "client %d: its subscription breaks", victim);
+        net_break(w, wire, draw(w, 4) > 0);
+    } else if (fault_happens(w, FAULT_PUSH_DEAF)) {
+        world_log(w, "client %d: its subscription is deaf", victim);
+        w->wires[wire].half_open = true;
+    }
+}
+
+void nemesis_cut(world *w)
+{
+    int victim = any_client(w);
+    int wire = net_subscription(w, victim);
+    if (w->finished)
+        return;
+    world_schedule(w, (sim_event){.kind = EVENT_CUT}, MS(draw_between(w, 100, 500)));
+    if (wire < 0 || !w->wires[wire].server_open)
+        return;
+    world_log(w, "client %d: its subscription breaks", victim);
+    w->clients[victim].cut_ns = w->now_ns;
+    net_break(w, wire, true);
+}
+
 static void outsiders(world *w)
 {
     if (fault_happens(w, FAULT_LOOK))
@@ -157,6 +200,7 @@ void nemesis_act(world *w)
     if (w->healing)
         return;
     client_faults(w);
+    subscription_faults(w);
     outsiders(w);
     server_faults(w);
     if (w->plan.beyond)
@@ -202,7 +246,7 @@ static void foreign_release(world *w, int lock)
  * while its lease lasts and the value is its own, or, beyond the assumptions, by DEL. */
 void nemesis_foreign(world *w)
 {
-    int lock = (int)draw(w, LOCKS);
+    int lock = (int)draw(w, (uint64_t)w->plan.locks);
     const char *name = lock_names[lock];
     sim_lock *l = &w->locks[lock];
     if (w->healing)
@@ -226,7 +270,7 @@ void nemesis_foreign(world *w)
 void nemesis_heal(world *w)
 {
     world_log(w, "healing");
-    w->healing = true;
+    w->healing = w->resting = true;
     w->lull_until_ns = 0;
     sim_server_set_trouble(w->server, NULL);
     for (int i = 0; i < WIRES_MAX; i++)

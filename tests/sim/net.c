@@ -20,9 +20,10 @@ static int64_t late_ns(world *w, bool to_server)
     return MS(1) / 10 * draw_between(w, 1, longest_ms * 10);
 }
 
-static int64_t delay_ns(world *w, bool to_server)
+/* What the server tells on a subscription may be late for reasons of its own. */
+static int64_t delay_ns(world *w, bool to_server, bool pushed)
 {
-    if (fault_happens(w, FAULT_DELAY))
+    if (fault_happens(w, FAULT_DELAY) || (pushed && fault_happens(w, FAULT_PUSH_STALL)))
         return late_ns(w, to_server);
     return 1000 + (int64_t)draw(w, (uint64_t)w->plan.delay_ns);
 }
@@ -50,13 +51,14 @@ void net_connect(world *w, int client_index, int link)
                                  .client = client_index,
                                  .client_generation = client->generation,
                                  .link = link,
+                                 .push = link == client->config.links,
                                  .client_open = true};
     client->links[link] = index + 1;
     bool refused = w->server_down;
     if (fault_happens(w, FAULT_HALF_OPEN))
         return; /* neither yes nor no */
     world_schedule(w, wire_event(w, refused ? EVENT_REFUSED : EVENT_CONNECTED, index),
-                   delay_ns(w, false));
+                   delay_ns(w, false, false));
 }
 
 /* Arrivals are in order: not before the one before. */
@@ -88,7 +90,7 @@ static void send_last(world *w, event_kind kind, int index, hf__slice piece)
     bool to_server = kind == EVENT_TO_SERVER;
     if (draw(w, 2) == 0)
         piece.length = (size_t)draw(w, piece.length + 1);
-    int64_t delay = draw(w, 3) == 0 ? late_ns(w, to_server) : delay_ns(w, to_server);
+    int64_t delay = draw(w, 3) == 0 ? late_ns(w, to_server) : delay_ns(w, to_server, false);
     if (piece.length > 0)
         send_piece(w, kind, index, piece, delay);
     net_break(w, index, true);
@@ -105,7 +107,9 @@ static void send(world *w, event_kind kind, int index, const char *bytes, size_t
     else if (fault_happens(w, FAULT_CUT))
         send_last(w, kind, index, piece);
     else
-        send_piece(w, kind, index, piece, delay_ns(w, kind == EVENT_TO_SERVER));
+        send_piece(
+            w, kind, index, piece,
+            delay_ns(w, kind == EVENT_TO_SERVER, kind == EVENT_TO_CLIENT && w->wires[index].push));
 }
 
 void net_send(world *w, int client_index, int link, const char *bytes, size_t count)
@@ -128,6 +132,12 @@ void net_collect(world *w)
             send(w, EVENT_TO_CLIENT, i, bytes, count);
         sim_server_taken(w->server, i, count);
     }
+}
+
+int net_subscription(const world *w, int client_index)
+{
+    const sim_client *client = &w->clients[client_index];
+    return client->alive ? client->links[client->config.links] - 1 : -1;
 }
 
 static void forget(world *w, int index)
@@ -164,35 +174,49 @@ void net_break(world *w, int index, bool client_learns)
 {
     sim_wire *wire = &w->wires[index];
     if (wire->client_open && client_learns)
-        world_schedule(w, wire_event(w, EVENT_CLIENT_END, index), delay_ns(w, false));
+        world_schedule(w, wire_event(w, EVENT_CLIENT_END, index), delay_ns(w, false, false));
     wire->half_open = true; /* nothing new passes */
     if (wire->server_open && draw_chance(w, 0.5))
         world_schedule(w, wire_event(w, EVENT_SERVER_END, index),
                        wire->last_to_server_ns - w->now_ns + 1000);
 }
 
-void net_break_all(world *w, bool clients_learn)
+void net_break_all(world *w, bool clients_learn, bool subscribed_too)
 {
     for (int i = 0; i < WIRES_MAX; i++) {
         sim_wire *wire = &w->wires[i];
-        if (!wire->used)
+        if (!wire->used || (!subscribed_too && sim_server_is_subscribed(w->server, i)))
             continue;
         wire->server_open = false;
         wire->half_open = true;
         if (wire->client_open && clients_learn)
-            world_schedule(w, wire_event(w, EVENT_CLIENT_END, i), delay_ns(w, false));
+            world_schedule(w, wire_event(w, EVENT_CLIENT_END, i), delay_ns(w, false, false));
         forget(w, i);
     }
 }
 
 /* ---- What arrives ---- */
 
+static void note_subscription(world *w, int index)
+{
+    const sim_wire *wire = &w->wires[index];
+    sim_client *client = &w->clients[wire->client];
+    if (wire->push && client->generation == wire->client_generation &&
+        wire->server_run > client->subscribed_run && sim_server_is_subscribed(w->server, index))
+        client->subscribed_run = wire->server_run;
+}
+
 static void to_server(world *w, sim_event *event)
 {
     if (w->server_down || !w->wires[event->index].server_open)
         return;
     server_set_clock(w);
+    queues_look(w);
+    w->watching = true;
+    w->may_push = w->clients[w->wires[event->index].client].denied != SIM_NO_PUBSUB;
     sim_server_receive(w->server, event->index, event->bytes, event->count);
+    w->watching = false;
+    note_subscription(w, event->index);
     check_beliefs(w);
     if (!w->wires[event->index].client_open)
         check_leaks(w);
@@ -245,7 +269,9 @@ void net_handle(world *w, sim_event *event)
         if (!wire->client_open || w->server_down)
             break;
         wire->server_open = true;
+        wire->server_run = w->server_runs;
         sim_server_connect(w->server, event->index);
+        sim_server_deny(w->server, event->index, w->clients[wire->client].denied);
         to_client(w, event, HF__EVENT_CONNECTED);
         break;
     case EVENT_REFUSED:

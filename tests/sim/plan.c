@@ -6,10 +6,11 @@
 #include "sim.h"
 
 const char *const fault_names[FAULT_COUNT] = {
-    "delay",       "cut",     "half-open",    "pause",      "suspend",     "kill",
-    "node-pause",  "restart", "script-flush", "trouble",    "memory",      "cancel",
-    "foreign",     "lull",    "look",         "revoke",     "thread-end",  "restart-empty",
-    "restart-old", "evict",   "clock-step",   "clock-rate", "foreign-del", "break"};
+    "delay",      "cut",        "half-open",    "pause",         "suspend",     "kill",
+    "node-pause", "restart",    "script-flush", "trouble",       "memory",      "cancel",
+    "foreign",    "lull",       "look",         "revoke",        "thread-end",  "push-cut",
+    "push-deaf",  "push-stall", "failover",     "restart-empty", "restart-old", "evict",
+    "clock-step", "clock-rate", "foreign-del",  "break"};
 
 /* The first two differ in their braces only, and must not share anything but their slot. */
 const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{"};
@@ -27,6 +28,8 @@ static const double highest[FAULT_COUNT] = {
     [FAULT_EVICT] = 0.05,       [FAULT_CLOCK_STEP] = 0.02,    [FAULT_CLOCK_RATE] = 1.0,
     [FAULT_FOREIGN_DEL] = 0.10, [FAULT_BREAK] = 0.04,         [FAULT_LULL] = 0.006,
     [FAULT_LOOK] = 0.05,        [FAULT_REVOKE] = 0.05,        [FAULT_THREAD_END] = 0.10,
+    [FAULT_PUSH_CUT] = 0.05,    [FAULT_PUSH_DEAF] = 0.03,     [FAULT_PUSH_STALL] = 0.10,
+    [FAULT_FAILOVER] = 0.01,
 };
 
 static int64_t between(uint64_t *random, int64_t low, int64_t high)
@@ -42,9 +45,22 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->clients = (int)between(&random, 2, CLIENTS_MAX);
     plan->actors = (int)between(&random, 1, ACTORS_MAX);
     plan->links = (int)between(&random, 1, 4);
+    plan->locks = (int)between(&random, 1, LOCKS);
+    static const int turns[] = {0, 1, 2, 5, 64};
+    plan->local_turns = turns[hf__random_below(&random, 5)];
+    plan->denies_all = hf__random_below(&random, 16) == 0;
+    plan->denies_some = hf__random_below(&random, 8) == 0;
+    plan->crowd = hf__random_below(&random, 3) == 0;
+    plan->work_ms = hf__random_below(&random, 2) == 0 ? 150 : between(&random, 1, 10);
+    if (plan->crowd) {
+        plan->locks = 1;
+        plan->actors = (int)between(&random, 3, ACTORS_MAX);
+        plan->work_ms = between(&random, 1, 5);
+    }
     plan->delay_ns = MS(1) / 10 * between(&random, 1, 60);
     plan->lease_min_ms = between(&random, 100, 400);
     plan->lease_max_ms = plan->lease_min_ms + between(&random, 0, 1500);
+    plan->lease_usual_ms = between(&random, plan->lease_min_ms, plan->lease_max_ms);
     plan->fence_keep_ms = between(&random, 1000, 4000);
     plan->connect_timeout_ms = between(&random, 50, 400);
     plan->reply_timeout_ms = between(&random, 50, 500);

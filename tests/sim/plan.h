@@ -24,6 +24,10 @@ typedef enum sim_fault {
     FAULT_LOOK,         /* somebody inspects, or lists */
     FAULT_REVOKE,
     FAULT_THREAD_END, /* a thread ends, and somebody else keeps its holds */
+    FAULT_PUSH_CUT,   /* a subscription, whether or not its client learns of it soon */
+    FAULT_PUSH_DEAF,  /* no message comes, and nobody notices */
+    FAULT_PUSH_STALL, /* a message, perhaps beyond a lease */
+    FAULT_FAILOVER,   /* to a replica that has everything; subscriptions stay with the old one */
     /* Beyond the assumptions of docs/safety.md: holds may overlap. */
     FAULT_RESTART_EMPTY,
     FAULT_RESTART_OLD, /* with an old copy; also a failover to a replica that lags */
@@ -42,8 +46,14 @@ typedef struct sim_plan {
     bool very_late; /* requests may come when their tombstone is gone, and leave a lock behind */
     int clients;
     int actors;
+    int locks;        /* of which there are LOCKS */
+    int local_turns;  /* 0: none */
+    bool denies_all;  /* nobody may publish or subscribe */
+    bool denies_some; /* or one client may not */
+    int64_t work_ms;  /* of one step of work, up to that */
+    bool crowd;       /* many threads that want much the same */
     int64_t delay_ns; /* of an ordinary message, up to that */
-    int64_t lease_min_ms, lease_max_ms;
+    int64_t lease_min_ms, lease_max_ms, lease_usual_ms;
     int64_t fence_keep_ms;
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
     int links;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Publishing and subscribing of the model server. All subscriptions are in one array, oldest first:
  * a client of ours has one per server, so it is short, and its order is the order of delivery.
+ *
+ * A connection to a process that a failover has made a replica still hears what is published,
+ * because that is replicated; but the new primary neither counts nor knows it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,11 @@ static bool matches(const sim_subscription *subscription, int connection, hf__sl
 {
     return (connection == SIM_NO_CONNECTION || subscription->connection == connection) &&
            sim_equal(sim_bytes_slice(&subscription->channel), channel);
+}
+
+static bool is_here(const sim_server *server, const sim_subscription *subscription)
+{
+    return server->connections[subscription->connection]->run == server->run;
 }
 
 static size_t find(const sim_server *server, int connection, hf__slice channel)
@@ -49,6 +57,15 @@ void sim_subscriptions_end(sim_server *server, int connection)
             end(server, i);
 }
 
+int sim_subscriptions_here(const sim_server *server, hf__slice channel)
+{
+    int count = 0;
+    for (size_t i = 0; i < server->subscription_count; i++)
+        count += is_here(server, &server->subscriptions[i]) &&
+                 matches(&server->subscriptions[i], SIM_NO_CONNECTION, channel);
+    return count;
+}
+
 /* ---- Commands ---- */
 
 void sim_run_publish(sim_call *call)
@@ -64,8 +81,11 @@ void sim_run_publish(sim_call *call)
         sim_reply_text(out, "message");
         sim_reply_bulk(out, call->words[1]);
         sim_reply_bulk(out, call->words[2]);
-        receivers++;
+        receivers += is_here(server, subscription);
     }
+    if (server->watch != NULL)
+        server->watch->published(server->watch->arg, call->words[1].bytes, call->words[1].length,
+                                 call->words[2].bytes, call->words[2].length);
     sim_reply_integer(call->out, receivers);
 }
 
@@ -134,13 +154,18 @@ void sim_run_unsubscribe(sim_call *call)
 static void numsub(sim_call *call)
 {
     const sim_server *server = call->server;
+    if (sim_call_denied(call) == SIM_NO_PUBSUB) {
+        sim_reply_error(call->out,
+                        call->script_wrote != NULL
+                            ? SIM_SCRIPT_DENIED
+                            : "NOPERM this user has no permissions to run the 'pubsub|numsub' "
+                              "command");
+        return;
+    }
     sim_reply_array(call->out, (size_t)(call->count - 2) * 2);
     for (int i = 2; i < call->count; i++) {
-        int64_t subscribers = 0;
-        for (size_t j = 0; j < server->subscription_count; j++)
-            subscribers += matches(&server->subscriptions[j], SIM_NO_CONNECTION, call->words[i]);
         sim_reply_bulk(call->out, call->words[i]);
-        sim_reply_integer(call->out, subscribers);
+        sim_reply_integer(call->out, sim_subscriptions_here(server, call->words[i]));
     }
 }
 

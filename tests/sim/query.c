@@ -38,7 +38,7 @@ void query_begin(world *w, int index, hf__query_kind kind)
         return;
     clear(q);
     q->wanted = kind;
-    q->lock = (int)draw(w, LOCKS);
+    q->lock = (int)draw(w, (uint64_t)w->plan.locks);
     q->told_before = fences_highest(&w->locks[q->lock]);
     world_log(w, "client %d: somebody asks (%d) about %s", index, (int)kind, lock_names[q->lock]);
     if (kind == HF__QUERY_SCAN) {

@@ -5,10 +5,11 @@
 
 #include "bytes.h"
 
-#define SIM_WRONG_TYPE  "WRONGTYPE Operation against a key holding the wrong kind of value"
-#define SIM_NOT_INTEGER "ERR value is not an integer or out of range"
-#define SIM_NOT_FLOAT   "ERR value is not a valid float"
-#define SIM_SYNTAX      "ERR syntax error"
+#define SIM_WRONG_TYPE    "WRONGTYPE Operation against a key holding the wrong kind of value"
+#define SIM_NOT_INTEGER   "ERR value is not an integer or out of range"
+#define SIM_NOT_FLOAT     "ERR value is not a valid float"
+#define SIM_SYNTAX        "ERR syntax error"
+#define SIM_SCRIPT_DENIED "ERR The user executing the script can't run this command or subcommand"
 
 /* Of a status and of an error, line ends within become blanks. */
 void sim_reply_status(sim_buffer *out, const char *text);

@@ -142,6 +142,9 @@ static void run_script(sim_call *call, sim_script *script, int key_count)
                            .arg = &inner,
                            .random = call->server->random};
     sim_script_run(&run, call->out);
+    if (call->server->watch != NULL)
+        call->server->watch->ran(call->server->watch->arg, script->sha1, run.arguments,
+                                 run.argument_count);
 }
 
 static bool in_trouble(sim_call *call)

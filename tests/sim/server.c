@@ -83,6 +83,8 @@ void sim_server_connect(sim_server *server, int connection)
         server->connections[connection] = sim_alloc(sizeof(sim_connection));
     server->connections[connection]->open = true;
     server->connections[connection]->broken = false;
+    server->connections[connection]->denied = SIM_ALLOWED;
+    server->connections[connection]->run = server->run;
     server->connections[connection]->id = ++server->last_connection_id;
 }
 
@@ -233,6 +235,38 @@ void sim_server_restart(sim_server *server, const sim_image *image)
     server->started_us = server->wall_us;
 }
 
+/* The image is the replica's. Whoever is subscribed stays where he is, and hears by replication. */
+void sim_server_fail_over(sim_server *server)
+{
+    for (int i = 0; i < SIM_CONNECTIONS_MAX; i++)
+        if (server->connections[i] != NULL && server->connections[i]->subscriptions == 0)
+            sim_server_disconnect(server, i);
+    sim_scripts_clear(server);
+    sim_sandbox_seed(server->random);
+    server->run++;
+}
+
+void sim_server_deny(sim_server *server, int connection, sim_denial what)
+{
+    server->connections[connection]->denied = what;
+}
+
+void sim_server_set_watch(sim_server *server, const sim_watch *watch)
+{
+    server->watch = watch;
+}
+
+int sim_server_subscribers(const sim_server *server, const char *channel)
+{
+    return sim_subscriptions_here(server, hf__slice_text(channel));
+}
+
+bool sim_server_is_subscribed(const sim_server *server, int connection)
+{
+    const sim_connection *listener = server->connections[connection];
+    return listener != NULL && listener->open && listener->subscriptions > 0;
+}
+
 void sim_server_flush_scripts(sim_server *server)
 {
     sim_scripts_clear(server);
@@ -283,6 +317,14 @@ const char *sim_server_get(sim_server *server, const char *key, size_t length)
 {
     const sim_key *found = sim_key_find(&server->keys, (hf__slice){key, length});
     return found != NULL && found->type == SIM_STRING ? found->value.bytes : NULL;
+}
+
+const char *sim_server_field(sim_server *server, const char *key, size_t length, const char *field)
+{
+    const sim_key *hash = sim_key_find(&server->keys, (hf__slice){key, length});
+    size_t at = hash != NULL && hash->type == SIM_HASH ? sim_item_find(hash, hf__slice_text(field))
+                                                       : SIM_NOWHERE;
+    return at != SIM_NOWHERE ? hash->items[at].value.bytes : NULL;
 }
 
 static const sim_key *sorted_set(sim_server *server, const char *key, size_t length)

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "resp/encode.h" /* hf__slice */
+
 typedef struct sim_server sim_server;
 typedef struct sim_image sim_image; /* a copy of a keyspace: for snapshots and replicas */
 
@@ -33,6 +35,11 @@ void sim_server_receive(sim_server *server, int connection, const char *bytes, s
 size_t sim_server_output(const sim_server *server, int connection, const char **bytes);
 void sim_server_taken(sim_server *server, int connection, size_t count);
 
+/* What its user may not do: use any channel (so that he can neither publish nor subscribe), or call
+ * any of PUBLISH, SUBSCRIBE and PUBSUB. From the next command on, until it is connected anew. */
+typedef enum sim_denial { SIM_ALLOWED, SIM_NO_CHANNELS, SIM_NO_PUBSUB } sim_denial;
+void sim_server_deny(sim_server *server, int connection, sim_denial what);
+
 /* ---- What happens to servers ---- */
 
 sim_image *sim_server_copy(const sim_server *server);
@@ -40,6 +47,9 @@ void sim_image_free(sim_image *image);
 /* The process ends and another one starts, with a new run_id, an empty script cache, no
  * connections, and the data of `image` (NULL: none). */
 void sim_server_restart(sim_server *server, const sim_image *image);
+/* A replica that has everything becomes the server, with a run_id of its own. Connections end,
+ * except those that are subscribed: they stay with the old process, which is a replica now. */
+void sim_server_fail_over(sim_server *server);
 void sim_server_flush_scripts(sim_server *server);
 void sim_server_set_role(sim_server *server, bool replica);
 /* Every script call is answered with this error until it is NULL: "LOADING ...", "BUSY ...". */
@@ -56,6 +66,8 @@ typedef void sim_see_key(void *arg, const char *key, size_t length, const char *
 void sim_server_keys(sim_server *server, sim_see_key *see, void *arg);
 /* The value of a string key; NULL: none. Valid until the next call. */
 const char *sim_server_get(sim_server *server, const char *key, size_t length);
+/* A field of a hash; NULL: none. Valid until the next call. */
+const char *sim_server_field(sim_server *server, const char *key, size_t length, const char *field);
 /* The score of a member of a sorted set; false: there is none. */
 bool sim_server_score(sim_server *server, const char *key, size_t length, const char *member,
                       double *score);
@@ -69,6 +81,20 @@ void sim_server_evict(sim_server *server, const char *key, size_t length);
  * caller) for it; the server still knows it by the SHA-1 of the original. NULL: no change. */
 typedef const char *sim_change_script(const char *name, const char *body);
 void sim_server_set_change(sim_server *server, sim_change_script *change);
+
+/* How many are subscribed to a channel here, as PUBSUB NUMSUB counts; and whether a connection is
+ * to anything. */
+int sim_server_subscribers(const sim_server *server, const char *channel);
+bool sim_server_is_subscribed(const sim_server *server, int connection);
+
+/* Called for everything that is published, and after each script. */
+typedef struct sim_watch {
+    void (*published)(void *arg, const char *channel, size_t channel_length, const char *message,
+                      size_t length);
+    void (*ran)(void *arg, const char *sha1, const hf__slice *arguments, int count);
+    void *arg;
+} sim_watch;
+void sim_server_set_watch(sim_server *server, const sim_watch *watch); /* kept by the caller */
 
 /* Script and command counts since the start, for the statistics of a run. */
 int64_t sim_server_commands(const sim_server *server);

@@ -9,36 +9,16 @@
  *   actor.c    what applications do              query.c    people who look from outside
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
  *
- * What must be true: check.c (beliefs, leaks, the end), calls.c (outcomes of calls), fences.c
- * (fences and the registers that they protect), states.c (SAFE, JEOPARDY, LOST and what is told of
- * them).
+ * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
+ * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
+ * (SAFE, JEOPARDY, LOST and what is told of them), queues.c (who waits is served, in order),
+ * quiet.c (and not in vain), turns.c (locks that pass between the threads of a client).
  */
 #ifndef HF_SIM_SIM_H
 #define HF_SIM_SIM_H
 
-#include <holdfast.h>
-
-#include "base/buffer.h"
-#include "core/core.h"
 #include "history.h"
-#include "plan.h"
-#include "server.h"
-
-enum {
-    CLIENTS_MAX = 5,
-    ACTORS_MAX = 4,   /* of one client */
-    HANDLES_MAX = 16, /* of one client */
-    NESTED_MAX = 3,   /* handles of one actor */
-    LOCKS = 3,
-    OWNERS = 2,
-    FENCES_MAX = 8192, /* remembered fences; a power of two */
-    WIRES_MAX = SIM_CONNECTIONS_MAX,
-    VALUES_MAX = 16384, /* remembered values of holds; a power of two */
-    TRACE_LINES = 400,
-    TRACE_TEXT = 160
-};
-
-#define MS(n) ((int64_t)(n)*1000000)
+#include "parts.h"
 
 typedef struct world world;
 
@@ -67,6 +47,7 @@ typedef enum event_kind {
     EVENT_START,      /* client, after it was killed */
     EVENT_SERVER_UP,
     EVENT_NEMESIS,
+    EVENT_CUT, /* somebody's subscription, in quiet times */
     EVENT_FOREIGN
 } event_kind;
 
@@ -81,154 +62,6 @@ typedef struct sim_event {
     size_t count;
 } sim_event;
 
-/* ---- Parts ---- */
-
-typedef struct sim_wire {
-    bool used;
-    uint64_t generation;
-    int client;
-    uint64_t client_generation;
-    int link;
-    bool client_open, server_open;
-    bool half_open;
-    int64_t last_to_server_ns, last_to_client_ns; /* arrivals are in order */
-} sim_wire;
-
-typedef enum actor_state {
-    ACTOR_THINKS,
-    ACTOR_ACQUIRES,
-    ACTOR_WORKS,
-    ACTOR_EXTENDS,
-    ACTOR_RELEASES,
-    ACTOR_DONE
-} actor_state;
-
-enum { NO_OWNER = -1, KEEPER = -1 };
-#define BREAKERS UINT64_MAX /* as a party: two who break the same hold have one fence */
-
-typedef struct sim_wish { /* of an acquire */
-    int lock;
-    int owner;      /* or NO_OWNER */
-    uint64_t party; /* who may hold it several times: a thread or an owner; never 0 */
-    bool reenters;
-    int64_t lease_ms, interval_ms, timeout_ms, max_hold_ms, warn_ms;
-} sim_wish;
-
-/* In the hands of an application, from the grant to the release. */
-typedef struct sim_handle {
-    hf_hold *hold;       /* NULL: none */
-    const hf_hold *real; /* the hold that it is a handle of */
-    int actor;           /* or KEEPER */
-    bool nested;         /* got by re-entering */
-    sim_wish wish;
-    char value[128]; /* of the hold */
-    uint64_t fence;
-
-    /* Beliefs, in true time; 0: never. */
-    int64_t granted_ns, last_valid_ns, lost_ns;
-    /* By the client's clock. */
-    int64_t granted_local_ns, moved_local_ns, deadline_local_ns;
-    int64_t longest_ms; /* lease ever asked for */
-    bool extended;      /* by hand */
-    bool stretched;     /* it may have had more than the lease that it was acquired with */
-
-    /* What its listener was told. */
-    hf_state told_state;
-    bool told_revoked;
-
-    /* What it has read in the registers. */
-    bool writes, fence_accepted;
-    int64_t read_value, fenced_value;
-} sim_handle;
-
-typedef struct sim_actor {
-    actor_state state;
-    uint64_t generation; /* of its EVENT_ACTOR */
-    uint64_t thread;     /* as its client calls it */
-    uint64_t party;      /* that thread, and no other one ever */
-    hf__call call;
-    sim_handle subject; /* what the call is about, as it was when the call began */
-    int slot;           /* of that handle; acquire: none yet */
-    bool was_last;      /* release: no other handle of the hold is left */
-    int64_t bound_ns;   /* of the current call; INT64_MAX: none */
-    int64_t call_began_ns;
-    int64_t paused_before_ns;     /* of its client, when the call began */
-    uint64_t told_own, told_else; /* highest fences told before, to its party and to others */
-    int steps_left;               /* of work */
-    bool final;                   /* in the last round */
-} sim_actor;
-
-typedef struct sim_query { /* somebody asks about a lock that he need not hold */
-    bool busy;
-    hf__query_kind wanted, asked; /* some are an inspection first */
-    int lock;
-    hf__call call;
-    hf__answer answer;
-    hf_inspection inspection;
-    int64_t began_ns, paused_before_ns;
-    uint64_t told_before; /* the highest fence, when it began */
-} sim_query;
-
-typedef struct sim_client {
-    bool alive;
-    uint64_t generation;
-    hf__core *core;
-    hf__config config;
-    uint64_t numbers;
-    uint64_t threads;        /* numbers of threads are never used twice */
-    int links[HF_LINKS_MAX]; /* wire + 1; 0: none */
-    int64_t wakes_ns;        /* when an EVENT_WAKE is scheduled; INT64_MAX: none is */
-    bool paused;
-    bool suspended;
-    bool telling; /* a callback runs */
-    int64_t paused_since_ns, resumes_ns, paused_total_ns, suspended_total_ns;
-    int64_t rate_ppm; /* its clock runs at 1 + that / 1e6 */
-    int64_t clock_base_ns;
-    uint32_t held; /* which of the handles are */
-    sim_handle handles[HANDLES_MAX];
-    sim_actor actors[ACTORS_MAX];
-    sim_query query;
-    hf__call close_call;
-} sim_client;
-
-typedef struct protected_register { /* what a lock protects */
-    int64_t value;
-    int64_t acknowledged;
-    uint64_t highest; /* fence; stays 0 in the register that does not check it */
-} protected_register;
-
-typedef struct sim_lock { /* what is known about a lock from outside */
-    char side[4][64];     /* its side keys, as in side_letters */
-    size_t side_length[4];
-    uint64_t told_threads, told_owner[OWNERS], told_breaks; /* highest fences */
-    uint64_t minted;                                        /* that the server ever had */
-    bool forgotten; /* the server has lost its last fence, and not by a fault of ours */
-    bool excused;   /* and its clock was behind that fence: no fence can be promised any more */
-    bool old_copy;  /* the server once came back with an old state of it */
-    int revokes, breaks;
-    uint64_t revoked_fence; /* whose holder was asked last, and when that was certain */
-    int64_t revoked_ns;
-    protected_register plain, fenced;
-    char foreign_value[32];
-    int64_t foreign_from_ns, foreign_until_ns; /* believed by the foreigner; until 0: nothing */
-    int64_t foreign_gone_ns;                   /* the server has dropped it by then */
-} sim_lock;
-
-enum { SIDE_Q, SIDE_F, SIDE_W, SIDE_H, SIDES };
-
-typedef struct sim_fence { /* whose it is */
-    uint64_t fence;
-    uint64_t party;
-    int lock;
-} sim_fence;
-
-typedef struct sim_stats {
-    int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, lost_writes;
-    int64_t nested, joined, renewals, jeopardies, told_lost, revoked, broken, inspected;
-    int64_t fenced_writes, fenced_refusals, excused;
-    int64_t faults[FAULT_COUNT];
-} sim_stats;
-
 struct world {
     uint64_t seed;
     uint64_t random;
@@ -240,6 +73,7 @@ struct world {
     hf__url url;
     sim_server *server;
     bool server_down;
+    uint64_t server_runs; /* processes; the first is 1 */
     int64_t server_paused_until_ns;
     int64_t server_rate_ppm, server_offset_us;
     sim_image *old_copy;
@@ -251,6 +85,8 @@ struct world {
     history *history;   /* beliefs, for the judge that also judges live runs */
     int64_t gave_up_ns; /* when a client last stopped trying to release */
     bool healing;       /* no faults any more */
+    bool resting;       /* nobody begins anything: what is on its way arrives */
+    bool quiet;         /* no faults, and none that was is felt any more */
     bool finished;
     sim_stats stats;
     char failure[400]; /* empty: none */
@@ -260,6 +96,11 @@ struct world {
     bool print_trace;
     uint64_t values_seen[VALUES_MAX]; /* hashes of values that some hold or foreigner had */
     sim_fence fences_seen[FENCES_MAX];
+    sim_watch watch;
+    bool watching; /* scripts of clients run */
+    bool may_push; /* whoever runs them may publish */
+    sim_message messages[MESSAGES_MAX];
+    int message_count;
 };
 
 extern const char *const lock_names[LOCKS];
@@ -279,7 +120,8 @@ void net_connect(world *world, int client, int link);
 void net_close(world *world, int client, int link); /* by the client */
 void net_send(world *world, int client, int link, const char *bytes, size_t count);
 void net_break(world *world, int wire, bool client_learns);
-void net_break_all(world *world, bool clients_learn);
+void net_break_all(world *world, bool clients_learn, bool subscribed_too);
+int net_subscription(const world *world, int client); /* its wire; -1: none */
 void net_handle(world *world, sim_event *event);
 void net_collect(world *world); /* what the server has said */
 
@@ -298,6 +140,7 @@ void actor_begin(world *world, int index, int number); /* a new thread */
 void actor_go_on(world *world, int index, int number);
 void actor_call_done(world *world, int index, int number);
 void actor_give_back_kept(world *world, int index, int slot);
+void actor_all_go_on(world *world);    /* after a rest */
 void actor_finish_round(world *world); /* everybody once more, then close */
 bool actor_all_done(const world *world);
 
@@ -315,6 +158,7 @@ void query_free(sim_query *query);
 /* nemesis.c */
 void nemesis_act(world *world);
 void nemesis_foreign(world *world);
+void nemesis_cut(world *world);
 void nemesis_heal(world *world);
 void server_set_clock(world *world);
 int64_t server_now_us(const world *world);
@@ -323,12 +167,31 @@ int64_t server_now_us(const world *world);
 void check_beliefs(world *world); /* after every step of anybody */
 void check_belief_over(world *world, int client, const sim_handle *handle); /* let go, or dead */
 void check_foreign_over(world *world, int lock);
-void check_leaks(world *world); /* now and then, and after a copy that came late */
 void check_end(world *world);
 void check_remember_value(world *world, const char *value);
 bool check_knows_value(world *world, const char *value);
 /* The server has the hold, at this moment of its own clock. */
 bool check_server_has(world *world, const sim_handle *handle);
+/* What the lock's key holds; NULL: nothing. */
+const char *check_held_as(world *world, int lock);
+
+/* leaks.c */
+void check_leaks(world *world);     /* now and then, and after a copy that came late */
+void check_leftovers(world *world); /* at the end */
+hf_hold *check_hold_of(const sim_client *client, const char *value); /* NULL: its core has none */
+
+/* queues.c */
+void queues_begin(world *world);
+void queues_free(world *world);
+void queues_look(world *world); /* what the server has now, however it got there */
+int queues_client_of(const world *world, const char *value); /* -1: nobody alive */
+bool queues_others_wait(world *world, int lock, int client, int64_t before_ns);
+
+/* quiet.c */
+void quiet_check(world *world); /* after every step of anybody */
+
+/* turns.c */
+void turns_granted(world *world, int client, const sim_actor *actor, sim_handle *handle);
 
 /* calls.c */
 void check_call(world *world, int client, int actor);

@@ -16,6 +16,8 @@ typedef struct sim_connection {
     int64_t id;
     sim_bytes name;
     int subscriptions;
+    sim_denial denied;
+    uint64_t run; /* the process that it talks to: after a failover, one that is a replica now */
     sim_buffer in;
     sim_buffer out;
 } sim_connection;
@@ -41,6 +43,7 @@ struct sim_server {
     bool replica;
     sim_bytes trouble;
     sim_change_script *change;
+    const sim_watch *watch;
     sim_connection *connections[SIM_CONNECTIONS_MAX];
     int64_t last_connection_id;
     sim_subscription *subscriptions; /* oldest first */
@@ -76,7 +79,7 @@ void sim_call_run(sim_call *call);
 
 typedef void sim_command_run(sim_call *call);
 
-enum { SIM_WRITES = 1, SIM_NO_SCRIPT = 2, SIM_WHILE_SUBSCRIBED = 4 };
+enum { SIM_WRITES = 1, SIM_NO_SCRIPT = 2, SIM_WHILE_SUBSCRIBED = 4, SIM_CHANNELS = 8 };
 
 typedef struct sim_command {
     const char *name;
@@ -110,17 +113,23 @@ sim_range sim_range_of_ranks(const sim_key *key, int64_t first, int64_t last);
 void sim_scripts_clear(sim_server *server);
 void sim_scripts_changed(sim_server *server); /* to be compiled again when they are run */
 void sim_subscriptions_end(sim_server *server, int connection);
+/* Of the process that is the server now. */
+int sim_subscriptions_here(const sim_server *server, hf__slice channel);
+
+/* What the one who calls may not do. */
+sim_denial sim_call_denied(const sim_call *call);
 
 /* Each of these is in the table of commands.c. */
 /* clang-format off */
 #define SIM_COMMANDS(X)                                                                       \
     X(append) X(auth) X(client) X(config) X(dbsize) X(del) X(echo) X(eval) X(evalsha)         \
     X(exists) X(expire) X(flushall) X(get) X(hdel) X(hexists) X(hget) X(hgetall) X(hincrby)   \
-    X(hlen) X(hmget) X(hset) X(incr) X(incrby) X(info) X(llen) X(lpop) X(lpush) X(lrange)     \
+    X(hkeys) X(hlen) X(hmget) X(hset) X(incr) X(incrby) X(info) X(llen) X(lpop) X(lpush) X(lrange)     \
     X(lrem) X(mget) X(persist) X(pexpire) X(pexpireat) X(ping) X(pttl) X(publish) X(pubsub) X(rpop)   \
     X(rpush) X(scan) X(script) X(select) X(set) X(strlen) X(subscribe) X(time) X(ttl) X(type) \
     X(unsubscribe) X(zadd) X(zcard) X(zcount) X(zpopmin) X(zrange) X(zrangebyscore) X(zrank)  \
-    X(zrem) X(zremrangebyrank) X(zremrangebyscore) X(zrevrangebyscore) X(zscore)
+    X(zrem) X(zremrangebyrank) X(zremrangebyscore) X(zrevrange)          \
+    X(zrevrangebyscore) X(zscore)
 /* clang-format on */
 #define SIM_DECLARE(name) sim_command_run sim_run_##name;
 SIM_COMMANDS(SIM_DECLARE)

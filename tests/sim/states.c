@@ -80,7 +80,7 @@ static void check_revoked(world *w, int index, const sim_handle *h)
 {
     const sim_lock *lock = &w->locks[h->wish.lock];
     const sim_client *c = &w->clients[index];
-    if (h->fence != lock->revoked_fence || h->told_revoked || h->nested || h->stretched ||
+    if (h->real->fence_top != lock->revoked_fence || h->told_revoked || h->nested || h->stretched ||
         w->plan.beyond || w->plan.very_late || w->plan.chance[FAULT_NODE_PAUSE] > 0)
         return;
     int64_t since_ns = renewed_ns(h) - client_clock_ns(c, lock->revoked_ns);

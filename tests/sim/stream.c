@@ -4,23 +4,25 @@
  *
  *   $s $h $l $z  a key that is mostly of that type     $k  any key
  *   $L           a lock; $Q $F $W $O its queue, fence, notes and holders; $q a queue
- *   $H $! $o     the value of a hold, its tombstone, an owner
+ *   $H $! $o     the value of a hold, its tombstone, an owner; $C the channel of its client
+ *   $r $j $d     how many fences; the number of a copy; the record of a waiter that is over
  *   $v $m $c     a value, a member, a channel
  *   $i $n $N     a small integer; one that may be none, or too big; one that surely is
  *   $f $b        a score, the bound of a range; both may be nonsense
  *   $t $T $A $P  expiries that are far away: in ms, in s, as an instant; and an instant long past
- *   $1 to $7     SHA-1 of acquire, release, renew, revoke, break, inspect, refresh
+ *   $1 to $8     SHA-1 of acquire, release, renew, revoke, break, inspect, refresh, observe
  *   $B           a fence that is far ahead of all clocks, so that both servers count on from it
  *   $g $_        a pattern; nothing
  *   $e           a script
  *
  * One command in twenty has a word too many or too few. Queues and holders are written by scripts
- * only: their scores are times, which the two servers read a moment apart, so their order is not
- * compared.
+ * only: the scores of tombstones and holders are times, which the two servers read a moment apart,
+ * so their order is not compared; that of waiters is.
  */
 #include "stream.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,82 +33,6 @@
 
 /* One word a line would hide the tables. */
 /* clang-format off */
-static const char *const templates[] = {
-    "GET $s", "GET $s", "GET $k", "MGET $s $k $h", "MGET $k", "MGET", "SET $s $v", "SET $s $n", "SET $k $v", "SET $s $v NX",
-    "SET $s $v XX", "SET $s $v NX PX $t", "SET $s $v PX $t", "SET $s $v EX $T", "SET $s $v PXAT $A",
-    "SET $s $v GET", "SET $s $v NX GET", "SET $s $v XX GET PX $t", "SET $s $v KEEPTTL",
-    "SET $s $v KEEPTTL PX $t", "SET $s $v NX XX", "SET $s $v PX $N", "SET $s $v EX $N",
-    "SET $s $v PX", "SET $s $v px $t nx", "SET $s $v EXAT 7", "SET $s $v PX 0", "SET $s $v EX -1",
-    "SET $s $v $m", "DEL $k", "DEL $k $k $k", "DEL $s", "EXISTS $k", "EXISTS $k $k $k", "PTTL $k",
-    "PTTL $s", "TTL $k", "PEXPIRE $k $t", "PEXPIRE $k $N", "PEXPIRE $k 0", "PEXPIRE $k -1",
-    "PEXPIRE $k $t NX", "PEXPIRE $k $t XX", "PEXPIRE $k $t GT", "PEXPIRE $k $t LT",
-    "PEXPIRE $k $t NX GT", "PEXPIRE $k $t GT LT", "PEXPIRE $k $t $m", "PEXPIREAT $k $A",
-    "PEXPIREAT $k $P", "PEXPIREAT $k $n", "EXPIRE $k $T", "EXPIRE $k $N", "EXPIRE $k $T LT",
-    "PERSIST $k", "TYPE $k", "INCR $s", "INCR $s", "INCRBY $s $i", "INCRBY $s $n", "APPEND $s $v",
-    "STRLEN $s", "STRLEN $k", "HSET $h $m $v", "HSET $h $m $v $m $v", "HSET $h $m $n",
-    "HSET $h $m $v $m", "HGET $h $m", "HGET $k $m", "HDEL $h $m", "HDEL $h $m $m $m", "HGETALL $h",
-    "HLEN $h", "HINCRBY $h $m $i", "HINCRBY $h $m $n", "HEXISTS $h $m", "HMGET $h $m $m $m",
-    "HMGET $k $m", "LPUSH $l $v", "LPUSH $l $m $m $m", "RPUSH $l $v", "RPUSH $l $m $m",
-    "RPUSH $k $m", "LPOP $l", "LPOP $l $i", "LPOP $l $n", "RPOP $l", "RPOP $l $i", "LLEN $l",
-    "LLEN $k", "LRANGE $l 0 -1", "LRANGE $l $i $i", "LRANGE $l $n $n", "LREM $l $i $m",
-    "LREM $l 0 $m", "LREM $l -1 $m", "ZADD $z $f $m", "ZADD $z $f $m $f $m",
-    "ZADD $z $i $m $i $m $i $m", "ZADD $z NX $f $m", "ZADD $z XX $f $m", "ZADD $z GT $f $m",
-    "ZADD $z LT CH $f $m", "ZADD $z XX GT CH $f $m", "ZADD $z NX GT $f $m", "ZADD $z NX XX $f $m",
-    "ZADD $z CH $f $m $f $m", "ZADD $z $f $m $f", "ZREM $z $m", "ZREM $z $m $m $m", "ZSCORE $z $m",
-    "ZSCORE $k $m", "ZCARD $z", "ZCARD $k", "ZRANGE $z 0 -1 WITHSCORES", "ZRANGE $z $i $i",
-    "ZRANGE $z $i $i REV", "ZRANGE $z $n $n", "ZRANGE $z $b $b BYSCORE",
-    "ZRANGE $z $b $b BYSCORE REV", "ZRANGE $z $b $b BYSCORE LIMIT $i $i",
-    "ZRANGE $z $b $b REV BYSCORE LIMIT $i $i WITHSCORES", "ZRANGE $z $i $i LIMIT $i $i",
-    "ZRANGE $z $b $b BYSCORE LIMIT $n", "ZRANGE $z $i $i $m", "ZRANGEBYSCORE $z $b $b",
-    "ZRANGEBYSCORE $z -inf +inf WITHSCORES", "ZRANGEBYSCORE $z $b $b LIMIT $i $i",
-    "ZRANGEBYSCORE $z $b $b REV", "ZREMRANGEBYSCORE $z $b $b", "ZREMRANGEBYRANK $z $i $i",
-    "ZREMRANGEBYRANK $z $n $n", "ZRANK $z $m", "ZCOUNT $z $b $b", "ZPOPMIN $z", "ZPOPMIN $z $i",
-    "ZPOPMIN $z $n", "ZSCORE $q $!", "ZSCORE $q $!", "ZCARD $q", "ZREM $q $!", "PTTL $q", "DEL $q",
-    "ZREVRANGEBYSCORE $z $b $b", "ZREVRANGEBYSCORE $z $b $b WITHSCORES",
-    "ZREVRANGEBYSCORE $z +inf $b WITHSCORES LIMIT $i $i", "ZREVRANGEBYSCORE $z $b $b LIMIT $n $i",
-    "ZCOUNT $z $b +inf", "SCAN 0 COUNT 1000", "SCAN 0 MATCH $g COUNT 1000",
-    "SCAN 0 COUNT 1000 MATCH $g", "SCAN x COUNT 1000", "SCAN 0 COUNT $N", "SCAN 0 COUNT 0",
-    "SCAN 0 $m 1000", "TIME", "PING", "PING $v", "ECHO $v", "DBSIZE", "PUBLISH $c $v", "PUBLISH $c $v",
-    "PUBSUB NUMSUB", "PUBSUB NUMSUB $c $c", "PUBSUB NUMSUB $c", "PUBSUB $m",
-    "SCRIPT EXISTS $1 $2 $v", "SCRIPT LOAD $e", "SCRIPT $m", "SCRIPT FLUSH $m", "AUTH $v",
-    "AUTH default $v", "AUTH $m $v", "SELECT 0", "SELECT 16", "SELECT $N", "CLIENT SETNAME $m",
-    "CLIENT ID", "CLIENT $m", "INFO server", "INFO replication", "CONFIG GET nothing-like-this",
-    "CONFIG $m", "$m $v", "NOSUCHCOMMAND $v $m", "EVAL $e 0", "EVAL $e 1 $k $v",
-    "EVAL $e 2 $s $z $m $i", "EVAL $e $n $k", "EVAL $e -1 $k", "EVAL $e 3 $h $l $z $m $v $f",
-    "EVAL $e 1 $s $i $m",
-};
-
-/* Drawn two times out of five, since these are what the library lives on. */
-static const char *const lock_templates[] = {
-    "EVALSHA $1 3 $L $Q $F $H $t $t", "EVALSHA $1 3 $L $Q $F $H $t $t",
-    "EVALSHA $1 3 $L $Q $F $H $t $t", "EVALSHA $1 3 $L $Q $F $H $N $t",
-    "EVALSHA $1 3 $L $Q $F $H 0 $t", "EVALSHA $1 3 $L $Q $F $H $t $N",
-    "EVALSHA $1 4 $L $Q $F $O $H $t $t $o", "EVALSHA $1 4 $L $Q $F $O $H $t $t $o",
-    "EVALSHA $1 4 $L $Q $F $O $H $t $t $o", "EVALSHA $1 4 $L $Q $F $O $H $t $t $o",
-    "EVALSHA $2 4 $L $Q $F $W $H 0", "EVALSHA $2 4 $L $Q $F $W $H 0",
-    "EVALSHA $2 4 $L $Q $F $W $H $t", "EVALSHA $2 4 $L $Q $F $W $H $N",
-    "EVALSHA $2 5 $L $Q $F $W $O $H 0 $o", "EVALSHA $2 5 $L $Q $F $W $O $H 0 $o",
-    "EVALSHA $2 5 $L $Q $F $W $O $H $t $o", "EVALSHA $3 3 $L $F $W $H $t $t $_",
-    "EVALSHA $3 3 $L $F $W $H $t $t $_", "EVALSHA $3 3 $L $F $W $H $N $t $_",
-    "EVALSHA $3 3 $L $F $W $H 0 $t $_", "EVALSHA $3 4 $L $F $W $O $H $t $t $o",
-    "EVALSHA $3 4 $L $F $W $O $H $t $t $o",
-    "EVALSHA $3 7 $L $F $W $L $F $W $O $H $t $t $_ $H $t $t $o",
-    "EVALSHA $7 2 $L $F $H $t", "EVALSHA $7 2 $L $F $H $t", "EVALSHA $7 2 $L $F $H $N",
-    "EVALSHA $7 4 $L $F $L $F $H $t $H $t",
-    "EVALSHA $4 3 $L $F $W $v $B $t", "EVALSHA $4 3 $L $F $W $v 0 $t", "EVALSHA $4 3 $L $F $W $v 0 $N",
-    "EVALSHA $5 5 $L $Q $F $W $O $H $B $t", "EVALSHA $5 5 $L $Q $F $W $O $o $B $t",
-    "EVALSHA $5 5 $L $Q $F $W $O $H 0 $t", "EVALSHA $6 3 $L $F $O 16", "EVALSHA $6 3 $L $F $O 2",
-    "SET $F $B PX $t", "SET $F $B", "SET $L $o", "DEL $F", "HGET $W #broken", "HGET $W #revoked",
-    "GET $F", "PTTL $F", "DEL $W", "PTTL $W", "PTTL $O", "ZCARD $O", "ZSCORE $O $H", "DEL $O",
-    "EVALSHA $v 1 $L $H", "SET $L $H NX PX $t", "DEL $L", "PERSIST $L", "PTTL $L", "GET $L",
-    "SET $L $H", "SCRIPT FLUSH", "PTTL $Q",
-};
-
-static const char *const short_templates[] = {
-    "SET %s v PX %d", "SET %s v PX %d", "EVALSHA $1 3 %s none F7 short %d 500000",
-    "PEXPIRE %s %d", "PEXPIRE %s %d", "EVALSHA $2 4 none %s F7 W7 hold1 %d",
-};
-
 static const char *const integers[] = {
     "0", "1", "-1", "2", "-2", "3", "5", "-7", "100",
 };
@@ -147,6 +73,11 @@ void stream_key(int key, char name[16])
     (void)snprintf(name, 16, "%c%d", kinds[kind], number);
 }
 
+void stream_channel(int client, char channel[48])
+{
+    (void)snprintf(channel, 48, "hf:c:%032x", 0xa0 + client);
+}
+
 /* ---- Words ---- */
 
 static void add_word(sim_stream *stream, hf__slice word)
@@ -173,6 +104,19 @@ static void add_number(sim_stream *stream, const char *before, int64_t number)
     add_text(stream, text);
 }
 
+static void add_text_of(sim_stream *stream, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add_text_of(sim_stream *stream, const char *format, ...)
+{
+    char text[96];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    add_text(stream, text);
+}
+
 static void add_key(sim_stream *stream, char kind)
 {
     static const char kinds[] = "shlz";
@@ -190,6 +134,32 @@ static void add_lock(sim_stream *stream, char kind)
     if (kind == 'L' || kind == 'q' || stream->count == 1) /* the first key of a command */
         stream->lock = (int)below(stream, 8);
     add_number(stream, name, stream->lock);
+}
+
+/* Three clients of ours with two holds each, and a foreigner. */
+static void add_hold(sim_stream *stream, char kind)
+{
+    char text[80];
+    int hold = (int)below(stream, 7);
+    stream_channel(hold / 2, text);
+    const char *client = text + 5; /* "hf:c:" */
+    if (kind == 'C')
+        add_text(stream, text);
+    else if (hold == 6)
+        add_text(stream, kind == '!' ? "!foreign" : "foreign");
+    else
+        add_text_of(stream, "%s%.32s:%d@host", kind == '!' ? "!" : "", client, hold);
+}
+
+static void add_waiting(sim_stream *stream, char kind)
+{
+    static const char *const ranges[] = {"1", "1", "3", "64"};
+    if (kind == 'r')
+        add_text(stream, ranges[below(stream, COUNT(ranges))]);
+    else if (kind == 'j')
+        add_number(stream, "", 1 + (int64_t)below(stream, 40));
+    else
+        add_text(stream, "9 1234567890 300000 1 1234567880 ");
 }
 
 static void add_pattern(sim_stream *stream)
@@ -241,20 +211,20 @@ static void add_random(sim_stream *stream, char kind)
         add_lock(stream, kind);
     else if (strchr("tTAP", kind) != NULL)
         add_expiry(stream, kind);
-    else if (strchr("123456", kind) != NULL)
+    else if (strchr("12345678", kind) != NULL)
         add_text(stream, hf__scripts[kind - '1'].sha1);
-    else if (kind == 'H')
-        add_number(stream, "hold", (int64_t)below(stream, 4));
+    else if (strchr("H!C", kind) != NULL)
+        add_hold(stream, kind);
+    else if (strchr("rjd", kind) != NULL)
+        add_waiting(stream, kind);
     else if (kind == 'o')
         add_number(stream, "owner", (int64_t)below(stream, 2));
     else if (kind == 'B')
-        add_number(stream, "", 5000000000000000 + (int64_t)below(stream, 2));
+        add_number(stream, "", 5000000000000000 + (int64_t)below(stream, 6));
     else if (kind == 'g')
         add_pattern(stream);
     else if (kind == '_')
         add_text(stream, "");
-    else if (kind == '!')
-        add_number(stream, "!hold", (int64_t)below(stream, 4));
     else if (kind == 'v')
         add_word(stream, values[below(stream, COUNT(values))]);
     else if (kind == 'm')
@@ -307,13 +277,13 @@ static void disturb(sim_stream *stream)
 void stream_next(sim_stream *stream)
 {
     if (below(stream, 5) < 2) {
-        fill(stream, lock_templates[below(stream, COUNT(lock_templates))]);
+        fill(stream, stream_lock_templates[below(stream, stream_lock_template_count)]);
         /* Flushing the scripts every few commands would leave little to run. */
         if (sim_is(stream->words[0], "SCRIPT") && below(stream, 8) > 0)
-            fill(stream, "EVALSHA $3 3 $L $F $W $H $t $t $_");
+            fill(stream, "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $j");
         return;
     }
-    fill(stream, templates[below(stream, COUNT(templates))]);
+    fill(stream, stream_templates[below(stream, stream_template_count)]);
     disturb(stream);
     if (below(stream, 3000) == 0)
         fill(stream, "FLUSHALL");
@@ -335,13 +305,13 @@ void stream_next_short(sim_stream *stream, int key)
     char name[16];
     char template[96];
     stream_key(key, name);
-    size_t kind = below(stream, COUNT(short_templates) - 1);
+    size_t kind = below(stream, stream_short_template_count - 1);
     if (name[0] == 'Q')
-        kind = COUNT(short_templates) - 1;
+        kind = stream_short_template_count - 1;
         /* The table's formats take exactly these two. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    (void)snprintf(template, sizeof(template), short_templates[kind], name,
+    (void)snprintf(template, sizeof(template), stream_short_templates[kind], name,
                    (int)(5 + below(stream, 26)));
 #pragma GCC diagnostic pop
     fill(stream, template);

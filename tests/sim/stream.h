@@ -5,7 +5,7 @@
 
 #include "bytes.h"
 
-enum { STREAM_WORDS_MAX = 24, STREAM_KEYS = 56, STREAM_TEXT_MAX = 4096 };
+enum { STREAM_WORDS_MAX = 24, STREAM_KEYS = 56, STREAM_TEXT_MAX = 4096, STREAM_CLIENTS = 3 };
 
 typedef struct sim_stream {
     uint64_t random;
@@ -22,8 +22,12 @@ void stream_next(sim_stream *stream); /* any command; expiries are far away */
 void stream_next_script(sim_stream *stream, const char *body); /* EVAL of this body */
 /* A command that gives this key an expiry of 5 to 30 ms. */
 void stream_next_short(sim_stream *stream, int key);
-void stream_key(int key, char name[16]); /* all keys there are: 0 to STREAM_KEYS - 1 */
+void stream_channel(int client, char channel[48]); /* 0 to STREAM_CLIENTS - 1 */
+void stream_key(int key, char name[16]);           /* all keys there are: 0 to STREAM_KEYS - 1 */
 
+extern const char *const stream_templates[], *const stream_lock_templates[];
+extern const char *const stream_short_templates[]; /* with a key and ms */
+extern const size_t stream_template_count, stream_lock_template_count, stream_short_template_count;
 extern const char *const stream_scripts[];
 extern const size_t stream_script_count;
 

@@ -11,58 +11,11 @@
 
 #include "honesty.h"
 #include "lua/scripts.h"
-#include "redis_server.h"
-#include "server.h"
+#include "model_words.h"
 #include "stream.h"
 
 static int64_t operations = 20000;
 static uint64_t seed = 1;
-static sim_server *server;
-
-static int setup(void **state)
-{
-    (void)state;
-    server = sim_server_new();
-    sim_server_set_time(server, 1700000000000000);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    sim_server_free(server);
-    redis_server_end_all();
-    return 0;
-}
-
-/* ---- Words ---- */
-
-#define RUN(...)                                                                                \
-    sim_server_run(server, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *)), \
-                   (const char *[]){__VA_ARGS__})
-#define EXPECT_RUN(wanted, ...) assert_string_equal(RUN(__VA_ARGS__), wanted)
-#define EVAL(body, wanted)      EXPECT_RUN(wanted, "EVAL", body, "1", "key", "argument")
-
-static void advance_ms(int64_t *wall_us, int64_t ms)
-{
-    *wall_us += ms * 1000;
-    sim_server_set_time(server, *wall_us);
-}
-
-static void say(int connection, const char *bytes)
-{
-    sim_server_receive(server, connection, bytes, strlen(bytes));
-}
-
-#define EXPECT_SAID(connection, wanted)                                \
-    do {                                                               \
-        const char *said_ = NULL;                                      \
-        size_t count_ = sim_server_output(server, connection, &said_); \
-        assert_int_equal(count_, sizeof(wanted) - 1);                  \
-        if (count_ > 0)                                                \
-            assert_memory_equal(said_, wanted, count_);                \
-        sim_server_taken(server, connection, count_);                  \
-    } while (0)
 
 /* ---- The script host ---- */
 
@@ -150,7 +103,7 @@ static void mutants_keep_their_sha1(void **state)
     (void)state;
     const hf__script *release = &hf__scripts[HF__SCRIPT_RELEASE];
     EXPECT_RUN(release->sha1, "SCRIPT", "LOAD", release->body);
-#define RELEASE_WORDS "4", "lock", "queue", "fence", "notes", "me", "0"
+#define RELEASE_WORDS "5", "lock", "queue", "fence", "notes", "holders", "me", "0", "1000"
     EXPECT_RUN("0", "EVALSHA", release->sha1, RELEASE_WORDS);
     sim_server_set_change(server, spoilt);
     EXPECT_RUN("spoilt", "EVALSHA", release->sha1, RELEASE_WORDS);
@@ -260,27 +213,6 @@ static void a_scan_sees_what_stays(void **state)
     EXPECT_RUN("[0 [a3 a4]]", "SCAN", "4", "MATCH", "a*", "COUNT", "2");
 }
 
-/* The scripts as the library calls them, where a lock is shared. */
-static void sharers_have_a_life_of_their_own(void **state)
-{
-    (void)state;
-    int64_t wall_us = 1800000000000000;
-    const char *acquire = hf__scripts[HF__SCRIPT_ACQUIRE].body;
-    const char *release = hf__scripts[HF__SCRIPT_RELEASE].body;
-    sim_server_set_time(server, wall_us);
-#define ACQUIRE_KEYS "4", "lock", "queue", "fence", "holders"
-#define RELEASE_KEYS "5", "lock", "queue", "fence", "notes", "holders"
-    EXPECT_RUN("[1800000000000000 500]", "EVAL", acquire, ACQUIRE_KEYS, "one", "500", "1000", "us");
-    EXPECT_RUN("[1800000000000000 300]", "EVAL", acquire, ACQUIRE_KEYS, "two", "300", "1000", "us");
-    EXPECT_RUN("[0 500 us]", "EVAL", acquire, ACQUIRE_KEYS, "other", "300", "1000", "them");
-    double score = 0;
-    assert_true(sim_server_score(server, "holders", 7, "two", &score));
-    assert_true(score == 1800000000300.0);
-    advance_ms(&wall_us, 400);
-    EXPECT_RUN("1", "EVAL", release, RELEASE_KEYS, "one", "0", "us");
-    EXPECT_RUN("-2", "PTTL", "lock");
-}
-
 static void commands_arrive_in_pieces(void **state)
 {
     (void)state;
@@ -296,22 +228,6 @@ static void commands_arrive_in_pieces(void **state)
     EXPECT_SAID(7, "+PONG\r\n");
     say(7, "hello\r\n*1\r\n$4\r\nPING\r\n");
     EXPECT_SAID(7, "-ERR Protocol error\r\n");
-}
-
-static void messages_reach_subscribers(void **state)
-{
-    (void)state;
-    sim_server_connect(server, 1);
-    sim_server_connect(server, 2);
-    say(1, "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n");
-    EXPECT_SAID(1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
-    EXPECT_RUN("[1 1]", "EVAL",
-               "return {redis.call('PUBSUB', 'NUMSUB', 'c')[2], redis.call('PUBLISH', 'c', 'hi')}",
-               "0");
-    EXPECT_SAID(1, "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n");
-    EXPECT_SAID(2, "");
-    sim_server_disconnect(server, 1);
-    EXPECT_RUN("0", "PUBLISH", "c", "hi");
 }
 
 /* The bytes of a server that begins with nothing and is told what the seed says. */
@@ -379,9 +295,7 @@ int main(int count, char **words)
         TEST(a_replica_hides_what_has_expired),
         TEST(a_restart_brings_an_image_back),
         TEST(a_scan_sees_what_stays),
-        TEST(sharers_have_a_life_of_their_own),
         TEST(commands_arrive_in_pieces),
-        TEST(messages_reach_subscribers),
         TEST(the_same_seed_gives_the_same_bytes),
         TEST(it_behaves_like_a_real_server),
     };

@@ -4,40 +4,52 @@
 #include "core/core.h"
 #include "sim.h"
 
+/* One in so many asks for something that is not the usual. */
+static uint64_t oddity(const world *w)
+{
+    return w->plan.crowd ? 16 : 4;
+}
+
 /* `bounded`: it must not wait for ever, because it may wait for itself. */
 void wish_draw_limits(world *w, const sim_actor *a, bool bounded, hf__call *call)
 {
     call->retry_interval = hf__span_ms(draw_between(w, 10, 100));
-    uint64_t kind = a->final ? 0 : draw(w, 5);
+    uint64_t kind = a->final ? 0 : draw(w, oddity(w));
     if (kind == 0 && !bounded)
         call->wait_ms = -1;
     else if (kind == 1)
         call->max_retries = draw_between(w, 0, 5);
     else
         call->wait_ms = draw_between(w, 1, 1500);
+    call->polls = call->max_retries > 0 || draw(w, oddity(w)) == 0;
+    call->fair = draw(w, oddity(w)) == 0;
 }
 
 static void draw_watchdog(world *w, sim_wish *wish)
 {
-    if (draw(w, 4) == 0)
+    if (draw(w, oddity(w)) == 0)
         return; /* renewed by hand, or not */
-    wish->interval_ms = draw(w, 2) == 0 ? wish->lease_ms / 3
-                                        : draw_between(w, wish->lease_ms / 8, wish->lease_ms - 10);
+    wish->interval_ms = draw(w, oddity(w)) > 1
+                            ? wish->lease_ms / 3
+                            : draw_between(w, wish->lease_ms / 8, wish->lease_ms - 10);
     int64_t left_ms = wish->lease_ms - wish->interval_ms;
     wish->timeout_ms = draw(w, 2) == 0 ? left_ms / 2 : draw_between(w, 1, left_ms);
-    if (draw(w, 4) == 0)
+    if (draw(w, oddity(w)) == 0)
         wish->max_hold_ms = draw_between(w, 100, 1500);
 }
 
 sim_wish wish_draw(world *w, const sim_actor *a)
 {
-    sim_wish wish = {.lock = (int)draw(w, LOCKS), .owner = NO_OWNER, .party = a->party};
-    if (draw(w, 4) == 0) {
+    sim_wish wish = {
+        .lock = (int)draw(w, (uint64_t)w->plan.locks), .owner = NO_OWNER, .party = a->party};
+    if (draw(w, oddity(w)) == 0) {
         wish.owner = (int)draw(w, OWNERS);
         wish.party = (uint64_t)wish.owner + 1;
     }
     wish.reenters = draw(w, 10) > 0;
-    wish.lease_ms = draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
+    wish.lease_ms = draw(w, oddity(w)) > 0
+                        ? w->plan.lease_usual_ms
+                        : draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
     draw_watchdog(w, &wish);
     if (draw(w, 5) == 0)
         wish.warn_ms = draw_between(w, 1, wish.lease_ms);

@@ -153,6 +153,9 @@ static void handle(world *w, sim_event *event)
     case EVENT_FOREIGN:
         nemesis_foreign(w);
         break;
+    case EVENT_CUT:
+        nemesis_cut(w);
+        break;
     }
 }
 
@@ -200,11 +203,13 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     hf__url_parse("redis://node", &w->url, &error);
     w->history = history_new();
     w->server = sim_server_new();
+    w->server_runs = 1;
     sim_server_set_change(w->server, active_mutant != NULL ? mutant_change_script : NULL);
     w->server_rate_ppm = draw_between(w, -4500, 4500);
     w->server_offset_us = 1700000000000000 + draw_between(w, 0, 1000000000);
     server_set_clock(w);
     fences_begin(w);
+    queues_begin(w);
     world_log(w, "seed %llu: %d clients x %d actors, leases %lld..%lld ms%s",
               (unsigned long long)seed, w->plan.clients, w->plan.actors,
               (long long)w->plan.lease_min_ms, (long long)w->plan.lease_max_ms,
@@ -215,13 +220,22 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     world_schedule(w, (sim_event){.kind = EVENT_FOREIGN}, MS(30));
 }
 
-/* Faults, then healing, then everybody once more, then closing: each within a bound. */
+enum { QUIET_MS = 3000 };
+
+/* Faults, then healing, then a time without any, then everybody once more, then closing: each
+ * within a bound. */
 void world_run(world *w, uint64_t seed, bool print_trace)
 {
     begin(w, seed, print_trace);
     run_until(w, w->plan.duration_ns, NULL);
     nemesis_heal(w);
     run_until(w, w->now_ns + MS(8000), NULL); /* longer than the latest message and its lease */
+    w->resting = false;
+    w->quiet = true;
+    actor_all_go_on(w);
+    if (draw(w, 2) == 0)
+        world_schedule(w, (sim_event){.kind = EVENT_CUT}, MS(200));
+    run_until(w, w->now_ns + MS(QUIET_MS), NULL);
     actor_finish_round(w);
     run_until(w, w->now_ns + MS(60000), actor_all_done);
     if (w->failure[0] == '\0' && !actor_all_done(w))
@@ -242,6 +256,7 @@ void world_free(world *w)
         free(w->queue[i].bytes);
     free(w->queue);
     history_free(w->history);
+    queues_free(w);
     sim_image_free(w->old_copy);
     sim_server_free(w->server);
     hf__url_free(&w->url);

@@ -168,6 +168,16 @@ void sim_run_zrange(sim_call *call)
     (options.by_score ? answer_scores : answer_ranks)(call, &options);
 }
 
+/* The old form of ZRANGE with REV, which takes nothing but WITHSCORES. */
+void sim_run_zrevrange(sim_call *call)
+{
+    zrange_options options = {.limit = -1};
+    if (!zrange_parse(call, false, &options))
+        return;
+    options.reverse = true;
+    answer_ranks(call, &options);
+}
+
 void sim_run_zrangebyscore(sim_call *call)
 {
     zrange_options options = {.limit = -1, .by_score = true};
