@@ -137,7 +137,7 @@ local function take()
     if buried then
         return {-1}
     end
-    if score then
+    if waiting > 0 then -- it may be in the queue by an earlier copy
         call('ZREM', KEYS[2], value)
         call('HDEL', KEYS[4], value)
         waiting = call('ZCOUNT', KEYS[2], '0', '+inf')
