@@ -130,7 +130,7 @@ static bool yield(const script *s, const asked *a, int64_t last)
     waiter next;
     if (a->copy > 0)
         enqueue(s, a, a->value);
-    if (!queue_next(s, &next) || slice_is(hf__slice_text(next.value), a->value)) {
+    if (!queue_next(s, a->value, &next) || slice_is(hf__slice_text(next.value), a->value)) {
         queue_leave(s, a->value);
         return false;
     }

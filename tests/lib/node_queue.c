@@ -194,13 +194,14 @@ static bool read_waiter(const script *s, hf__slice value, waiter *next)
     return alive >= s->node->now_ms && is_subscribed(s, value);
 }
 
-bool queue_next(const script *s, waiter *next)
+bool queue_next(const script *s, hf__slice stays, waiter *next)
 {
     for (int i = 0; i < NEXT_MAX; i++) {
         const node_member *first = first_of(script_find(s, KEY_QUEUE));
         if (first == NULL)
             return false;
-        if (read_waiter(s, store_slice(&first->name), next))
+        bool lives = read_waiter(s, store_slice(&first->name), next);
+        if (lives || slice_is(hf__slice_text(next->value), stays))
             return true;
         queue_leave(s, hf__slice_text(next->value));
     }
@@ -228,6 +229,6 @@ void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep
 void queue_hand_on(const script *s, int64_t last, int64_t keep_ms)
 {
     waiter next;
-    if (queue_next(s, &next))
+    if (queue_next(s, HF__SLICE(""), &next))
         queue_grant(s, &next, last, keep_ms);
 }

@@ -48,7 +48,8 @@ int64_t queue_mint(const script *s, int64_t last, int64_t range, int64_t lease, 
                    int64_t keep_ms);
 void queue_share(const script *s, hf__slice value, int64_t lease);
 void queue_leave(const script *s, hf__slice value);
-bool queue_next(const script *s, waiter *next); /* false: nobody who lives */
+/* The first who lives, or is the one that may stay; false: there is none. */
+bool queue_next(const script *s, hf__slice stays, waiter *next);
 void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep_ms);
 void queue_hand_on(const script *s, int64_t last, int64_t keep_ms);
 bool queue_is_buried(const script *s, hf__slice value);
