@@ -20,7 +20,7 @@
 
 #include "net/clock.h"
 
-enum { READS_PER_TURN = 16, LOOK_US = 120 };
+enum { READS_PER_TURN = 16, LOOK_US = 250 };
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {
