@@ -188,6 +188,25 @@ static bool connect_to(struct bare *bare, const struct server *server, enum tran
     return false;
 }
 
+/* Both scripts take the same keys, and the value before their other arguments. */
+static void command_fill_script(struct bare_command *command, const struct bare *bare,
+                                const char *sha, const char *const *arguments)
+{
+    const char *const common[] = {"EVALSHA",
+                                  sha,
+                                  "5",
+                                  bare->key,
+                                  bare->queue_key,
+                                  bare->fence_key,
+                                  bare->notes_key,
+                                  bare->holders_key,
+                                  bare->value,
+                                  NULL};
+    command_fill(command, common);
+    while (*arguments != NULL)
+        command_add(command, *arguments++);
+}
+
 bool bare_open_same_scripts(struct bare *bare, const struct server *server,
                             enum transport transport, const char *lock, struct result *result)
 {
@@ -198,34 +217,10 @@ bool bare_open_same_scripts(struct bare *bare, const struct server *server,
         bare_close(bare);
         return false;
     }
-    const char *const acquire[] = {"EVALSHA",
-                                   bare->acquire_sha,
-                                   "5",
-                                   bare->key,
-                                   bare->queue_key,
-                                   bare->fence_key,
-                                   bare->notes_key,
-                                   bare->holders_key,
-                                   bare->value,
-                                   TEXT_OF(BENCH_LEASE_MS),
-                                   KEEP_MS,
-                                   "1",
-                                   "0",
-                                   NULL};
-    const char *const release[] = {"EVALSHA",
-                                   bare->release_sha,
-                                   "5",
-                                   bare->key,
-                                   bare->queue_key,
-                                   bare->fence_key,
-                                   bare->notes_key,
-                                   bare->holders_key,
-                                   bare->value,
-                                   "0",
-                                   KEEP_MS,
-                                   NULL};
-    command_fill(&bare->acquire, acquire);
-    command_fill(&bare->release, release);
+    const char *const acquire[] = {TEXT_OF(BENCH_LEASE_MS), KEEP_MS, "1", "0", NULL};
+    const char *const release[] = {"0", KEEP_MS, NULL};
+    command_fill_script(&bare->acquire, bare, bare->acquire_sha, acquire);
+    command_fill_script(&bare->release, bare, bare->release_sha, release);
     bare->acquire_reply_type = REDIS_REPLY_ARRAY;
     return true;
 }

@@ -107,7 +107,7 @@ static hf_status start_acquire(operation *fresh, hf_operation *number, hf_error 
     end_operation(fresh);
     if (status == HF_EUNAVAILABLE)
         return hf__fail(error, status, "%d operations have not been told yet", HF_OPERATIONS_MAX);
-    return hf__fail(error, status, "%s", hf_status_text(status));
+    return hf__plain(error, status);
 }
 
 hf_status hf_acquire_async(hf_client *client, const char *name, const hf_acquire_options *options,
@@ -120,7 +120,7 @@ hf_status hf_acquire_async(hf_client *client, const char *name, const hf_acquire
     if (client == NULL || function == NULL)
         return hf__fail(error, HF_EINVAL, "%s is NULL", client == NULL ? "client" : "function");
     if (hf__driver_forked(client->driver))
-        return hf__fail(error, HF_EFORKED, "%s", hf_status_text(HF_EFORKED));
+        return hf__plain(error, HF_EFORKED);
     hf_status status = hf__acquire_options_read(client, options, &checked, error);
     if (status == HF_OK)
         status = hf__name_check(client, name, &checked.name_length, error);
@@ -174,16 +174,17 @@ hf_status hf_release_async(hf_hold **hold, hf_done_function *function, void *arg
     if (hold == NULL || *hold == NULL)
         return hf__fail(error, HF_EINVAL, "hold is NULL");
     hf_client *client = hf__hold_client(*hold);
-    hf_status status = HF_OK;
-    if (function != NULL)
-        status = start_release(*hold, function, arg);
-    if (function == NULL)
+    hf_status status;
+    if (function == NULL) {
         status = hf__driver_let_go(client->driver, *hold);
-    else if (status != HF_OK)
-        hf__driver_let_go(client->driver, *hold);
+    } else {
+        status = start_release(*hold, function, arg);
+        if (status != HF_OK)
+            hf__driver_let_go(client->driver, *hold);
+    }
     *hold = NULL;
     hf__client_release(client); /* the hold's reference */
-    return status == HF_OK ? hf__ok(error) : hf__fail(error, status, "%s", hf_status_text(status));
+    return hf__plain(error, status);
 }
 
 /* ---- In a loop of the application ---- */
@@ -208,5 +209,5 @@ hf_status hf_process(hf_client *client, hf_error *error)
     status = hf__driver_process(client->driver);
     if (status == HF_EINVAL)
         return hf__fail(error, status, "not opened with own_loop, or another thread is in here");
-    return status == HF_OK ? hf__ok(error) : hf__fail(error, status, "%s", hf_status_text(status));
+    return hf__plain(error, status);
 }

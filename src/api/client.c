@@ -29,12 +29,19 @@ void hf__client_release(hf_client *client)
         free_client(client);
 }
 
+hf_status hf__plain(hf_error *error, hf_status status)
+{
+    if (status == HF_OK)
+        return hf__ok(error);
+    return hf__fail(error, status, "%s", hf_status_text(status));
+}
+
 hf_status hf__client_check(const hf_client *client, hf_error *error)
 {
     if (hf__driver_forked(client->driver))
-        return hf__fail(error, HF_EFORKED, "%s", hf_status_text(HF_EFORKED));
+        return hf__plain(error, HF_EFORKED);
     if (hf__driver_in_callback())
-        return hf__fail(error, HF_EDEADLK, "%s", hf_status_text(HF_EDEADLK));
+        return hf__plain(error, HF_EDEADLK);
     return HF_OK;
 }
 

@@ -25,6 +25,9 @@ struct hf_client {
 
 void hf__client_release(hf_client *client); /* drops a reference */
 
+/* The status, and in `error` what it says by itself. */
+hf_status hf__plain(hf_error *error, hf_status status);
+
 /* What forbids a call that waits: HF_OK, HF_EFORKED or HF_EDEADLK, and says so in `error`. */
 hf_status hf__client_check(const hf_client *client, hf_error *error);
 

@@ -113,7 +113,7 @@ hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_optio
     if (checked.on_event != NULL)
         status = hf__driver_listen(client->driver);
     if (status != HF_OK)
-        return hf__fail(error, status, "%s", hf_status_text(status));
+        return hf__plain(error, status);
     hf_hold *fresh = hf__client_new_hold(client, name, &checked, false);
     if (fresh == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");

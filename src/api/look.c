@@ -68,7 +68,7 @@ hf_status hf_observe(hf_client *client, const char *name, size_t name_length,
     *observer = NULL;
     hf__observer_drop(fresh);
     hf__client_release(client);
-    return hf__fail(error, status, "%s", hf_status_text(status));
+    return hf__plain(error, status);
 }
 
 void hf_observe_end(hf_observer **observer)
@@ -222,7 +222,7 @@ hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see,
 
 static hf_status not_held(hf_error *error)
 {
-    return hf__fail(error, HF_ENOTHELD, "%s", hf_status_text(HF_ENOTHELD));
+    return hf__plain(error, HF_ENOTHELD);
 }
 
 /* For the hold that is there now and no other, so that a late copy of the order does nothing. */

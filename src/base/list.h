@@ -71,6 +71,16 @@ static inline hf__node *hf__list_last(const hf__list *list)
     return list->count > 0 ? list->head.prev : NULL;
 }
 
+/* Moves the first one to the end, and returns it: for going through a list in which any element may
+ * vanish at each step. It must not be empty. */
+static inline hf__node *hf__list_rotate(hf__list *list)
+{
+    hf__node *first = hf__list_first(list);
+    hf__list_remove(list, first);
+    hf__list_append(list, first);
+    return first;
+}
+
 /* NULL after the last one. */
 static inline hf__node *hf__list_next(const hf__list *list, const hf__node *node)
 {

@@ -59,3 +59,11 @@ bool hf__parse_decimal(const char *text, size_t length, uint64_t max, uint64_t *
     *number = value;
     return true;
 }
+
+size_t hf__parse_leading(const char *text, size_t length, uint64_t max, uint64_t *number)
+{
+    size_t digits = 0;
+    while (digits < length && text[digits] >= '0' && text[digits] <= '9')
+        digits++;
+    return hf__parse_decimal(text, digits, max, number) ? digits : 0;
+}

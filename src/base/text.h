@@ -22,5 +22,8 @@ void hf__printable(char *place, size_t capacity, const char *bytes, size_t count
 
 /* Parses an unsigned decimal that fills the whole text. */
 bool hf__parse_decimal(const char *text, size_t length, uint64_t max, uint64_t *number);
+/* Parses one that the text begins with, and returns how many digits it has; 0: none, or too large.
+ */
+size_t hf__parse_leading(const char *text, size_t length, uint64_t max, uint64_t *number);
 
 #endif

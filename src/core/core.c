@@ -136,10 +136,7 @@ static void start_closing(hf__core *core, hf__call *call)
     /* Ending one may end others (a request for which there is no memory fails its whole link), so
      * no place in the list can be kept: each goes from the front to the back instead. */
     for (size_t left = core->holds.count; left > 0 && core->holds.count > 0; left--) {
-        hf__node *node = hf__list_first(&core->holds);
-        hf__list_remove(&core->holds, node);
-        hf__list_append(&core->holds, node);
-        end_for_closing(HF__ENTRY(node, hf_hold, node));
+        end_for_closing(HF__ENTRY(hf__list_rotate(&core->holds), hf_hold, node));
     }
     end_queries(core);
 }

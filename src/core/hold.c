@@ -54,22 +54,15 @@ static size_t make_value(char *value, const hf__wish *wish)
     return length;
 }
 
-static char *append(char *place, const char *bytes, size_t length)
-{
-    if (length > 0)
-        memcpy(place, bytes, length);
-    return place + length;
-}
-
 static void put_texts(hf_hold *hold, const hf__wish *wish, const char *value, size_t value_length)
 {
     char *end = hold->text;
-    end = append(end, wish->prefix.bytes, wish->prefix.length);
-    end = append(end, wish->name.bytes, wish->name.length);
+    end = hf__slice_put(end, wish->prefix);
+    end = hf__slice_put(end, wish->name);
     hold->key_length = (unsigned short)(end - hold->text);
-    end = append(end, value, value_length);
+    end = hf__slice_put(end, (hf__slice){value, value_length});
     hold->value_length = (unsigned short)value_length;
-    append(end, wish->owner.bytes, wish->owner.length);
+    hf__slice_put(end, wish->owner);
     hold->owner_length = (unsigned short)wish->owner.length;
     hold->slot = (unsigned short)hf__slot(hold->text, hold->key_length);
     hold->tag = hf__slot_tags[hold->slot];

@@ -182,10 +182,7 @@ static void recall_in_flight(hf__link *link)
 static void tell_waiting(hf__link *link)
 {
     for (size_t left = link->waiting.count; left > 0 && link->waiting.count > 0; left--) {
-        hf__node *node = hf__list_first(&link->waiting);
-        hf__request *request = HF__ENTRY(node, hf__request, node);
-        hf__list_remove(&link->waiting, node);
-        hf__list_append(&link->waiting, node);
+        hf__request *request = HF__ENTRY(hf__list_rotate(&link->waiting), hf__request, node);
         hf__request_unreachable(request, &link->trouble);
         hf__request_settle(request);
     }
@@ -351,7 +348,7 @@ void hf__link_bytes(hf__link *link, const char *bytes, size_t count)
         hf__link_fail(link, HF_ENOMEM, "out of memory");
 }
 
-static void fail_silent(hf__link *link)
+void hf__link_fail_silent(hf__link *link)
 {
     hf__link_fail(link, HF_EUNAVAILABLE, "%s gave no answer within %lld ms",
                   link->core->config.server->display,
@@ -368,7 +365,7 @@ static void check_oldest(hf__link *link)
     if (hf__before(link->core->now, due))
         set_timer(link, due);
     else
-        fail_silent(link);
+        hf__link_fail_silent(link);
 }
 
 void hf__link_timer(hf__link *link)
@@ -388,7 +385,7 @@ void hf__link_timer(hf__link *link)
                       config->server->display, (long long)hf__span_to_ms(config->connect_timeout));
         break;
     case HF__LINK_GREETING:
-        fail_silent(link);
+        hf__link_fail_silent(link);
         break;
     case HF__LINK_READY:
         if (link->is_push)

@@ -38,9 +38,7 @@ hf_observer *hf__observer_new(hf__slice prefix, hf__slice name, hf_sight_functio
     hf_observer *o = hf__alloc(sizeof(*o) + 2 * key_length + HF__SIDE_KEY_EXTRA);
     if (o == NULL)
         return NULL;
-    if (prefix.length > 0)
-        memcpy(o->text, prefix.bytes, prefix.length);
-    memcpy(o->text + prefix.length, name.bytes, name.length);
+    hf__slice_put(hf__slice_put(o->text, prefix), name);
     o->key_length = key_length;
     o->channel_length =
         hf__side_key(o->text + key_length, 'e', o->text, key_length, hf__slot(o->text, key_length));

@@ -76,7 +76,7 @@ void hf__push_ready(hf__core *core)
 void hf__push_link_ready(hf__link *link)
 {
     hf__link *push = hf__push_link(link->core);
-    if (push->state == HF__LINK_READY && strcmp(push->run_id, link->run_id) != 0)
+    if (push->state == HF__LINK_READY && !hf__push_works(link->core, link))
         hf__link_fail(push, HF_EUNAVAILABLE, "%s is another process now",
                       link->core->config.server->display);
     hf__queue_check_all(link->core, link);
@@ -115,9 +115,7 @@ void hf__push_timer(hf__core *core)
 {
     hf__link *push = hf__push_link(core);
     if (push->pings > push->pongs)
-        hf__link_fail(push, HF_EUNAVAILABLE, "%s gave no answer within %lld ms",
-                      core->config.server->display,
-                      (long long)hf__span_to_ms(core->config.reply_timeout));
+        hf__link_fail_silent(push);
     else if (hf__push_needed(core))
         hf__push_watch(core);
 }
@@ -126,13 +124,9 @@ void hf__push_timer(hf__core *core)
 
 bool hf__push_number(hf__slice *rest, uint64_t *number)
 {
-    size_t digits = 0;
-    while (digits < rest->length && rest->bytes[digits] >= '0' && rest->bytes[digits] <= '9')
-        digits++;
-    if (!hf__parse_decimal(rest->bytes, digits, INT64_MAX, number))
-        return false;
+    size_t digits = hf__parse_leading(rest->bytes, rest->length, INT64_MAX, number);
     bool more = digits < rest->length;
-    if (more && rest->bytes[digits] != ' ')
+    if (digits == 0 || (more && rest->bytes[digits] != ' '))
         return false;
     rest->bytes += digits + more;
     rest->length -= digits + more;

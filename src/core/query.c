@@ -26,11 +26,7 @@ hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, 
     query->request.kind = HF__REQUEST_QUERY;
     query->key_length = (unsigned short)key_length;
     query->text_length = text.length;
-    hf__slice parts[] = {prefix, name, text};
-    char *end = query->bytes;
-    for (int i = 0; i < 3; end += parts[i++].length)
-        if (parts[i].length > 0)
-            memcpy(end, parts[i].bytes, parts[i].length);
+    hf__slice_put(hf__slice_put(hf__slice_put(query->bytes, prefix), name), text);
     query->slot = (unsigned short)hf__slot(query->bytes, key_length);
     return query;
 }

@@ -86,17 +86,22 @@ static bool may_queue(const hf_hold *hold)
     return hf__push_works(core, hold->link) || HF__MUTANT(QUEUE_DEAF);
 }
 
+/* From the last copy on, which left then, grants are believed. */
+static void set_base(hf_hold *hold, hf__instant sent)
+{
+    hold->place.base = hold->place.copy;
+    hold->place.base_sent = sent;
+    hold->place.base_run = hold->link->run;
+}
+
 uint64_t hf__queue_number_copy(hf_hold *hold)
 {
     hf__place *place = &hold->place;
     if (!may_queue(hold))
         return 0;
     place->copy = ++hold->core->copies;
-    if (place->base == 0 || place->base_run != hold->link->run) {
-        place->base = place->copy;
-        place->base_sent = hold->core->now;
-        place->base_run = hold->link->run;
-    }
+    if (place->base == 0 || place->base_run != hold->link->run)
+        set_base(hold, hold->core->now);
     return place->copy;
 }
 
@@ -117,11 +122,8 @@ static hf__instant next_check(hf_hold *hold, int64_t remaining_ms, bool foreign)
 
 hf__instant hf__queue_joined(hf_hold *hold, int64_t number, int64_t remaining_ms, bool foreign)
 {
-    hf__place *place = &hold->place;
-    place->base = place->copy;
-    place->base_sent = hold->requests[HF__REQUEST_ACQUIRE].sent;
-    place->base_run = hold->link->run;
-    place->number = number < PLACE_MAX ? number : PLACE_MAX;
+    set_base(hold, hold->requests[HF__REQUEST_ACQUIRE].sent);
+    hold->place.number = number < PLACE_MAX ? number : PLACE_MAX;
     hf__queue_want(hold);
     hf__push_watch(hold->core);
     return next_check(hold, remaining_ms, foreign);
@@ -140,10 +142,7 @@ bool hf__queue_believes(hf_hold *hold, uint64_t copy)
 void hf__queue_check_all(hf__core *core, const hf__link *link)
 {
     for (size_t left = core->waiters.count; left > 0 && core->waiters.count > 0; left--) {
-        hf__node *node = hf__list_first(&core->waiters);
-        hf_hold *hold = HF__ENTRY(node, hf_hold, place.node);
-        hf__list_remove(&core->waiters, node);
-        hf__list_append(&core->waiters, node);
+        hf_hold *hold = HF__ENTRY(hf__list_rotate(&core->waiters), hf_hold, place.node);
         if ((link == NULL || hold->link == link) && !HF__MUTANT(NO_CHECK))
             hf__acquire_go(hold);
     }

@@ -73,10 +73,7 @@ void hf__renew_start(hf__call *call)
 /* The fence that a note begins with; false: it does not. */
 static bool fence_of(hf__slice note, uint64_t *fence)
 {
-    size_t digits = 0;
-    while (digits < note.length && note.bytes[digits] >= '0' && note.bytes[digits] <= '9')
-        digits++;
-    return hf__parse_decimal(note.bytes, digits, INT64_MAX, fence);
+    return hf__parse_leading(note.bytes, note.length, INT64_MAX, fence) > 0;
 }
 
 static bool says_broken(const hf_hold *hold, hf__slice note)

@@ -32,10 +32,6 @@ static void see(hf_observer *o, hf_sight_kind kind, const hf_holder *who, uint64
                 int64_t lease_ms)
 {
     news *fresh = o->news.count < NEWS_MAX ? hf__alloc(sizeof(*fresh)) : NULL;
-    if (o->ended) {
-        hf__free(fresh);
-        return;
-    }
     if (fresh == NULL) {
         o->missed = true;
     } else {

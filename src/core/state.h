@@ -342,6 +342,7 @@ void hf__link_close(hf__link *link);          /* nobody does any more */
 void hf__link_ready(hf__link *link);
 void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void hf__link_fail_silent(hf__link *link); /* it has not answered in time */
 void hf__link_connected(hf__link *link);
 void hf__link_bytes(hf__link *link, const char *bytes, size_t count);
 void hf__link_timer(hf__link *link);

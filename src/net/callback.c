@@ -108,6 +108,8 @@ static void *run_teller(void *arg)
 
 bool hf__engine_start_teller(hf__driver *d)
 {
+    if (d->own_loop)
+        return true; /* hf_process() will run them */
     if (!d->teller_runs)
         d->teller_runs = hf__thread_start(&d->teller, run_teller, d);
     return d->teller_runs;

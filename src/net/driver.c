@@ -128,7 +128,7 @@ hf_status hf__driver_listen(hf__driver *d)
     hf_status status = enter(d, &cancel_state);
     if (status != HF_OK)
         return status;
-    if (!d->own_loop && !hf__engine_start_teller(d))
+    if (!hf__engine_start_teller(d))
         status = HF_ENOMEM;
     leave(d, cancel_state);
     return status;
@@ -262,7 +262,7 @@ hf_status hf__driver_observe(hf__driver *d, hf_observer *observer)
     if (status != HF_OK)
         return status;
     hf__engine_look_if_idle(d);
-    if (!d->own_loop && !hf__engine_start_teller(d))
+    if (!hf__engine_start_teller(d))
         status = HF_ENOMEM;
     else
         hf__engine_step_outside(d, &(hf__event){.kind = HF__EVENT_OBSERVE, .observer = observer});
@@ -329,8 +329,8 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     pthread_cond_init(&d->quiet, NULL);
     pthread_cond_init(&d->news, NULL);
     pthread_cond_init(&d->told, NULL);
-    d->link_count = config->core.links + 1; /* hf__core_links() of it */
     d->core = hf__core_new(&config->core);
+    d->link_count = d->core != NULL ? hf__core_links(d->core) : 0;
     if (d->core != NULL && open_descriptors(d) && hf__fork_guard_add(&d->fork_guard, &d->mutex)) {
         if (d->own_loop || hf__thread_start(&d->background, hf__engine_run_background, d))
             return d;

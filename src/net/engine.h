@@ -137,8 +137,9 @@ void hf__engine_went_out(hf__driver *driver);
 /* callback.c; the same. */
 
 void hf__engine_log(hf__driver *driver, hf_log_level level, const char *line);
-bool hf__engine_start_teller(hf__driver *driver); /* if it does not run; false: no thread is left */
-void hf__engine_stop_teller(hf__driver *driver);  /* waits for it */
+/* Sees that callbacks will be run, by a thread if there is no own loop; false: none is left. */
+bool hf__engine_start_teller(hf__driver *driver);
+void hf__engine_stop_teller(hf__driver *driver);         /* waits for it */
 bool hf__engine_has_callbacks(const hf__driver *driver); /* to run; perhaps */
 /* Tells what there is to tell, on this thread. */
 void hf__engine_tell_here(hf__driver *driver);

@@ -31,7 +31,7 @@ hf_status hf__operation_admit(hf__driver *d, hf__operation *operation)
     bool release = operation->call.kind == HF__CALL_RELEASE; /* must not be turned away */
     if (d->operation_count >= OPERATIONS_MAX && !release)
         return HF_EUNAVAILABLE;
-    if (!d->own_loop && !hf__engine_start_teller(d))
+    if (!hf__engine_start_teller(d))
         return HF_ENOMEM;
     operation->call.is_operation = true;
     operation->number = ++d->last_operation;

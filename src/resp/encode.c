@@ -13,6 +13,13 @@ hf__slice hf__slice_text(const char *text)
     return (hf__slice){text, strlen(text)};
 }
 
+char *hf__slice_put(char *place, hf__slice slice)
+{
+    if (slice.length > 0)
+        memcpy(place, slice.bytes, slice.length);
+    return place + slice.length;
+}
+
 static void append_header(hf__buffer *out, char kind, size_t number)
 {
     char header[HEADER_MAX];

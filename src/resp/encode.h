@@ -16,6 +16,7 @@ typedef struct hf__slice {
 #define HF__SLICE(literal) ((hf__slice){"" literal, sizeof(literal) - 1})
 
 hf__slice hf__slice_text(const char *text);
+char *hf__slice_put(char *place, hf__slice slice); /* copies it there; returns the end */
 
 /* Appends one command as a whole, or nothing and false when memory is short. */
 bool hf__resp_encode(hf__buffer *out, const hf__slice *words, size_t count);
