@@ -53,7 +53,7 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 3
+#define HF_VERSION_MINOR 4
 #define HF_VERSION_PATCH 0
 
 #if defined(__GNUC__)
@@ -75,6 +75,9 @@ typedef struct hf_observer hf_observer;
 #define HF_REASON_MAX      120  /* bytes of the text that goes with hf_revoke()                 */
 #define HF_LEASE_MIN_MS    100  /* the shortest lease                                           */
 #define HF_MS_MAX          604800000 /* the longest duration that any option takes: one week         */
+#define HF_USER_MAX        256   /* bytes of a user's name at the server                         */
+#define HF_PASSWORD_MAX    4096  /* bytes of a password                                          */
+#define HF_SIDE_PREFIX_MAX 128   /* see side_prefix                                              */
 #define HF_LOCAL_TURNS_MAX 1000  /* see local_turns                                              */
 #define HF_LINKS_MAX       8     /* command connections of one client                            */
 #define HF_PENDING_MAX     16384 /* requests that may be unanswered on one connection            */
@@ -99,7 +102,8 @@ typedef struct hf_observer hf_observer;
     X(ECLOSED, 11, "the client is closed")                                                   \
     X(EFORKED, 12, "the client belongs to the parent process")                               \
     X(EINTERNAL, 13, "a fault of this library; please report it")                            \
-    X(ENOTHELD, 14, "nobody holds the lock; nothing was done")
+    X(ENOTHELD, 14, "nobody holds the lock; nothing was done")                               \
+    X(EUNSAFE, 15, "the server was refused: its certificate or its settings are not good enough")
 
 #define HF_STATUS_ENUM(name, value, text) HF_##name = (value),
 typedef enum hf_status { HF_STATUS_MAP(HF_STATUS_ENUM) } hf_status;
@@ -113,7 +117,7 @@ typedef struct hf_error {
 
 HF_API const char *hf_status_name(hf_status status); /* "HF_EBUSY"; never NULL, static storage */
 HF_API const char *hf_status_text(hf_status status); /* the texts above; the same              */
-HF_API const char *hf_version(void);                 /* "0.3.0" of the library that is loaded  */
+HF_API const char *hf_version(void);                 /* "0.4.0" of the library that is loaded  */
 
 /* ---- Client ---------------------------------------------------------------------------------- */
 
@@ -125,8 +129,14 @@ typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARNING, HF_LOG_ER
 typedef void hf_log_function(void *arg, hf_log_level level, const char *text);
 
 /* How bytes get to a server. Leave it out to use sockets; give your own to test without a network,
- * or to go through something else. The functions are called one at a time per client and must not
- * block or call this library. Where a function returns int, a negative errno means failure. */
+ * or to go through something else; TLS, if the URL asks for it, is put on top. The functions are
+ * called one at a time per client and must not block or call this library. Where a function returns
+ * int, a negative errno means failure, or one of these, which no further attempt will change: */
+enum {
+    HF_PEER_UNSAFE = -0x10000, /* it is not who it should be: calls say HF_EUNSAFE    */
+    HF_PEER_DENIES = -0x10001  /* it does not want to talk to us: they say HF_EDENIED */
+};
+
 typedef struct hf_endpoint {
     const char *host; /* NULL for a unix socket */
     int port;
@@ -152,7 +162,48 @@ typedef struct hf_transport {
     int (*read)(void *connection, void *bytes, size_t capacity);
     int (*write)(void *connection, const void *bytes, size_t count);
     void (*close)(void *connection);
+    /* May be NULL. Something about the connection for people: after a failure, why it failed; when
+     * connected, how it is protected. NULL: nothing to say. Valid until the next call on it. */
+    const char *(*describe)(void *connection);
 } hf_transport;
+
+/* How a rediss:// connection is protected. Always TLS 1.2 or newer, and the server must show a
+ * certificate for the host name in the URL, signed by somebody whom we trust. Files are PEM. Those
+ * for trust are read by hf_open(); our own certificate and key are read again for each connection,
+ * so that they can be renewed. Zero means default. Set `size`, or use HF_TLS(.ca_file = ...). */
+typedef struct hf_tls {
+    size_t size;
+    const char *ca_file; /* whom to trust; default, if neither is given: the system's store */
+    const char *ca_dir;  /* the same, as a folder of hashed names (openssl rehash)          */
+    const char *certificate_file; /* our own, with its chain; default: none */
+    const char *key_file;    /* its key, not encrypted; default: in certificate_file            */
+    const char *server_name; /* expected in the certificate instead of the URL's host           */
+    bool insecure_trust_anybody; /* do not look at the server's certificate at all: then whoever is
+                                    on the way can be the server */
+} hf_tls;
+
+#define HF_TLS(...) (&(hf_tls){.size = sizeof(hf_tls), __VA_ARGS__})
+
+/* Who we are at the server. */
+typedef struct hf_credentials {
+    char user[HF_USER_MAX + 1]; /* empty: the server's default user */
+    char password[HF_PASSWORD_MAX + 1];
+} hf_credentials;
+
+/* Fills in the credentials for a connection that is being made, so that they can change while the
+ * client lives; `user` comes filled in from the URL. Runs like the log hook: soon, and no calls
+ * that wait. The memory is wiped afterwards. False: there are none; the attempt fails with
+ * HF_EDENIED. */
+typedef bool hf_credentials_function(void *arg, hf_credentials *credentials);
+
+/* What is looked at when a connection is made, and what to do if it is not as it should be. */
+typedef enum hf_check {
+    HF_CHECK_DEFAULT, /* as said for each below                                                 */
+    HF_CHECK_IGNORE,  /* do not look                                                            */
+    HF_CHECK_WARN,    /* log a warning, once for each server process                            */
+    HF_CHECK_REFUSE   /* the attempt fails, calls say HF_EUNSAFE (a replica: HF_EUNAVAILABLE, for it
+                         may become the primary)                                                */
+} hf_check;
 
 /* Zero means default. Set `size`, or use HF_CLIENT(.prefix = "shop:", ...). */
 typedef struct hf_client_options {
@@ -170,6 +221,22 @@ typedef struct hf_client_options {
     const hf_transport *transport; /* default: sockets; must outlive the client                   */
     bool fair;     /* all acquires are fair, see hf_acquire()                            */
     bool own_loop; /* no threads; your loop calls hf_process(): see "Your own loop" */
+    const char
+        *side_prefix;  /* put before the names of the library's own keys, "hf:...", so that they
+                          can be under a prefix of yours; the same for all who share locks. At
+                          most HF_SIDE_PREFIX_MAX bytes, no '{'; default none. See docs/wire.md */
+    const hf_tls *tls; /* for rediss://; default: as HF_TLS()                           */
+    /* Where the password comes from, if it is not in the URL; one of these at most. */
+    const char *password_env;  /* the environment variable that has it; read by hf_open()     */
+    const char *password_file; /* the file that has it, up to the first line break; read for each
+                                  connection, so that it can change                           */
+    hf_credentials_function *credentials; /* a function of yours                              */
+    void *credentials_arg;
+    hf_check check_eviction; /* maxmemory is set with a policy that may drop locks; default warn  */
+    hf_check check_replica;  /* it is a replica; default refuse                                   */
+    hf_check check_version;  /* it is older than Redis 6.2; default refuse                        */
+    hf_check check_persistence; /* appendonly is off: a restart forgets locks; default warn */
+    hf_check check_clock; /* its clock is more than 5 s away from ours; default warn           */
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
@@ -177,12 +244,15 @@ typedef struct hf_client_options {
 /* Opens a client. No byte is sent: connections are made when they are first needed, so this works
  * while the server is still down.
  *
- *     redis://[[user]:password@]host[:port][/database]      IPv6 addresses in [brackets]
- *     unix://[[user]:password@]/path/to/socket[?db=database]
+ *     redis://[[user][:password]@]host[:port][/database]      IPv6 addresses in [brackets]
+ *     rediss://...                                            the same over TLS
+ *     unix://[[user][:password]@]/path/to/socket[?db=database]
  *
- * Special characters in user and password are written as %XX. options may be NULL.
- * HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL: HF_EINVAL (the text
- * points at the character of the URL), HF_ENOMEM (also when no thread can be started). */
+ * The port is 6379 unless given. Special characters in user and password are written as %XX.
+ * options may be NULL. HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL:
+ * HF_EINVAL (the text points at the character of the URL, or names the option or file), HF_ENOMEM
+ * (also when no thread can be started). Passwords are never in a text or log line, and are wiped
+ * when they are not needed any more. */
 HF_API hf_status hf_open(const char *url, const hf_client_options *options, hf_client **client,
                          hf_error *error);
 

@@ -3,6 +3,7 @@
  * application still has holds of it, so that teardown works in any order. */
 #include "api/client.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -18,7 +19,10 @@ static void free_client(hf_client *client)
 {
     if (client->driver != NULL)
         hf__driver_free(client->driver);
+    hf__tls_free(client->tls);
     hf__url_free(&client->server);
+    hf__free(client->password_file);
+    hf__free(client->side_prefix);
     hf__free(client->prefix);
     hf__free(client);
 }
@@ -70,6 +74,46 @@ static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
     return HF_OK;
 }
 
+/* What comes from elsewhere than the URL. */
+static hf_status find_password(hf_client *client, const hf_client_options *options, hf_error *error)
+{
+    const char *found = options->password_env != NULL ? getenv(options->password_env) : NULL;
+    int sources = (client->server.password != NULL) + (options->password_env != NULL) +
+                  (options->password_file != NULL) + (options->credentials != NULL);
+    if (sources > 1)
+        return hf__fail(error, HF_EINVAL,
+                        "give the password once: in the URL, or by one of password_env, "
+                        "password_file and credentials");
+    if (sources == 0 && client->server.user != NULL)
+        return hf__fail(error, HF_EINVAL, "the URL has a user, but there is no password");
+    if (options->password_env != NULL && found == NULL)
+        return hf__fail(error, HF_EINVAL, "password_env: there is no such environment variable");
+    if (found != NULL && strlen(found) > HF_PASSWORD_MAX)
+        return hf__fail(error, HF_EINVAL, "the password has more than %d bytes", HF_PASSWORD_MAX);
+    if (found != NULL)
+        client->server.password = hf__copy_text(found);
+    if (options->password_file != NULL)
+        client->password_file = hf__copy_text(options->password_file);
+    if ((found != NULL && client->server.password == NULL) ||
+        (options->password_file != NULL && client->password_file == NULL))
+        return hf__fail(error, HF_ENOMEM, "out of memory");
+    return HF_OK;
+}
+
+static hf_status protect(hf_client *client, const hf_client_options *options,
+                         const hf_transport **transport, hf_error *error)
+{
+    if (!client->server.tls && options->tls != NULL)
+        return hf__fail(error, HF_EINVAL, "tls is for URLs that begin with rediss://");
+    if (!client->server.tls)
+        return HF_OK;
+    hf_status status =
+        hf__tls_new(options->tls, *transport, client->server.host, &client->tls, error);
+    if (status == HF_OK)
+        *transport = hf__tls_transport(client->tls);
+    return status;
+}
+
 static hf_status start(hf_client *client, const hf_client_options *options, hf_error *error)
 {
     hf__driver_config config = {
@@ -85,9 +129,15 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
         .log_arg = options->log_arg,
         .own_loop = options->own_loop,
     };
-    hf_status status = identify(client, &config.core.seed, error);
+    hf_status status = find_password(client, options, error);
+    if (status == HF_OK)
+        status = protect(client, options, &config.transport, error);
+    if (status == HF_OK)
+        status = identify(client, &config.core.seed, error);
     if (status != HF_OK)
         return status;
+    config.secret = (hf__secret){&client->server, client->password_file, options->credentials,
+                                 options->credentials_arg};
     memcpy(config.core.client_id, client->client_id, sizeof(client->client_id));
     client->max_lease_ms = options->max_lease_ms;
     client->reply_timeout_ms = options->reply_timeout_ms;

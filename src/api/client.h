@@ -6,12 +6,16 @@
 #include <stdatomic.h>
 
 #include "net/driver.h"
+#include "net/tls.h"
 
 struct hf_client {
     /* The application's reference, gone with hf_close(), and one for each hold in its hands. */
     atomic_uint references;
     hf__driver *driver;
+    hf__tls *tls; /* NULL: none */
     hf__url server;
+    char *password_file; /* NULL: none */
+    char *side_prefix;
     char *prefix;
     size_t prefix_length;
     int64_t max_lease_ms;

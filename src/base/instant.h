@@ -18,6 +18,11 @@ typedef struct hf__span {
     int64_t ns;
 } hf__span;
 
+/* What time it is, in microseconds since 1970: only to be compared with another machine's. */
+typedef struct hf__wall {
+    int64_t us;
+} hf__wall;
+
 #define HF__NEVER ((hf__instant){INT64_MAX})
 
 static inline hf__span hf__span_ms(int64_t ms)

@@ -41,3 +41,11 @@ char *hf__copy_text(const char *text)
         memcpy(copy, text, size);
     return copy;
 }
+
+/* Through a volatile pointer, so that the compiler cannot leave out a write that nobody reads. */
+void hf__wipe(void *bytes, size_t count)
+{
+    volatile char *at = bytes;
+    for (size_t i = 0; i < count; i++)
+        at[i] = '\0';
+}

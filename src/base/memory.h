@@ -11,6 +11,7 @@ void *hf__alloc(size_t size); /* zeroed; NULL when there is none */
 void *hf__resize(void *block, size_t size);
 void hf__free(void *block); /* NULL is fine */
 char *hf__copy_text(const char *text);
+void hf__wipe(void *bytes, size_t count); /* with zeros, whatever the compiler thinks of it */
 
 /* Asked before every allocation; false makes it fail. NULL: always allowed. For tests only, set
  * while no other thread is inside the library. */

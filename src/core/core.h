@@ -98,9 +98,9 @@ typedef enum hf__event_kind {
     HF__EVENT_LET_GO,       /* application: release `hold` without waiting; outcome in `status` */
     HF__EVENT_OBSERVE,      /* application: observer, which belongs to the core from now on */
     HF__EVENT_UNOBSERVE,    /* application: observer; it is freed */
-    HF__EVENT_CONNECTED,    /* net: link */
+    HF__EVENT_CONNECTED,    /* net: link, wall, credentials, reason (how it is protected) */
     HF__EVENT_BYTES,        /* net: link, bytes, count */
-    HF__EVENT_DISCONNECTED, /* net: link, reason; also when connecting failed */
+    HF__EVENT_DISCONNECTED, /* net: link, reason, status; also when connecting failed */
     HF__EVENT_COUNT
 } hf__event_kind;
 
@@ -110,11 +110,13 @@ typedef struct hf__event {
     hf__call *call;
     hf_hold *hold;
     hf_observer *observer;
-    hf_status status; /* out, for HF__EVENT_LET_GO */
+    hf_status status; /* LET_GO: out. DISCONNECTED: what to tell those who wait; 0: unavailable */
     int link;
     const char *bytes;
     size_t count;
-    const char *reason;
+    const char *reason;                /* for people; may be NULL */
+    hf__wall wall;                     /* what time it is; 0: unknown */
+    const hf_credentials *credentials; /* NULL: none */
 } hf__event;
 
 /* ---- Actions ---- */

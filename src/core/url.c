@@ -76,7 +76,7 @@ static hf_status copy_decoded(const parser *cursor, const char *from, const char
     return HF_OK;
 }
 
-/* [user]:password@, up to the last '@' of the authority. */
+/* [user][:password]@, up to the last '@' of the authority. */
 static hf_status parse_credentials(parser *cursor, const char *authority_end, hf__url *url)
 {
     const char *at_sign = NULL;
@@ -86,15 +86,19 @@ static hf_status parse_credentials(parser *cursor, const char *authority_end, hf
     if (at_sign == NULL)
         return HF_OK;
     const char *colon = memchr(cursor->at, ':', (size_t)(at_sign - cursor->at));
-    if (colon == NULL)
-        return bad(cursor, at_sign,
-                   "a password belongs before '@', as in user:password@ or "
-                   ":password@");
+    const char *user_end = colon != NULL ? colon : at_sign;
     hf_status status = HF_OK;
-    if (colon > cursor->at)
-        status = copy_decoded(cursor, cursor->at, colon, &url->user);
-    if (status == HF_OK)
+    if (at_sign == cursor->at)
+        return bad(cursor, at_sign,
+                   "a user or a password belongs before '@', as in user:password@");
+    if (user_end > cursor->at)
+        status = copy_decoded(cursor, cursor->at, user_end, &url->user);
+    if (status == HF_OK && url->user != NULL && strlen(url->user) > HF_USER_MAX)
+        status = bad(cursor, cursor->at, "the user's name has more than 256 bytes");
+    if (status == HF_OK && colon != NULL)
         status = copy_decoded(cursor, colon + 1, at_sign, &url->password);
+    if (status == HF_OK && colon != NULL && strlen(url->password) > HF_PASSWORD_MAX)
+        status = bad(cursor, colon + 1, "the password has more than 4096 bytes");
     cursor->at = at_sign + 1;
     return status;
 }
@@ -206,26 +210,19 @@ hf_status hf__url_parse(const char *text, hf__url *url, hf_error *error)
         status = parse_tcp(&cursor, url);
     else if (skip(&cursor, "unix://"))
         status = parse_unix(&cursor, url);
-    else if (skip(&cursor, "rediss://"))
-        status = bad(&cursor, text, "rediss:// needs TLS, which this version does not have yet");
+    else if ((url->tls = skip(&cursor, "rediss://")))
+        status = parse_tcp(&cursor, url);
     else
-        status = bad(&cursor, text, "a server URL begins with redis:// or unix://");
+        status = bad(&cursor, text, "a server URL begins with redis://, rediss:// or unix://");
     if (status != HF_OK)
         hf__url_free(url);
     return status;
 }
 
-/* Through a volatile pointer, so that the compiler cannot leave out a write nobody reads. */
-static void wipe(char *text)
-{
-    volatile char *at = text;
-    while (at != NULL && *at != '\0')
-        *at++ = '\0';
-}
-
 void hf__url_free(hf__url *url)
 {
-    wipe(url->password);
+    if (url->password != NULL)
+        hf__wipe(url->password, strlen(url->password));
     hf__free(url->host);
     hf__free(url->path);
     hf__free(url->user);

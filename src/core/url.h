@@ -12,6 +12,7 @@ typedef struct hf__url {
     char *user; /* NULL: none */
     char *password;
     int database;
+    bool tls;
     char display[160]; /* for messages: address without credentials */
 } hf__url;
 

@@ -4,12 +4,14 @@
 #define HF_NET_DRIVER_H
 
 #include "core/core.h"
+#include "net/secret.h"
 
 typedef struct hf__driver hf__driver;
 
 typedef struct hf__driver_config {
     hf__config core;
     const hf_transport *transport;
+    hf__secret secret;
     hf_log_function *log; /* may be NULL */
     void *log_arg;
     bool own_loop; /* no threads: the application calls hf__driver_process() */
