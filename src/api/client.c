@@ -3,7 +3,6 @@
  * application still has holds of it, so that teardown works in any order. */
 #include "api/client.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -77,7 +76,8 @@ static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
 /* What comes from elsewhere than the URL. */
 static hf_status find_password(hf_client *client, const hf_client_options *options, hf_error *error)
 {
-    const char *found = options->password_env != NULL ? getenv(options->password_env) : NULL;
+    const char *found =
+        options->password_env != NULL ? hf__secret_environment(options->password_env) : NULL;
     int sources = (client->server.password != NULL) + (options->password_env != NULL) +
                   (options->password_file != NULL) + (options->credentials != NULL);
     if (sources > 1)
@@ -121,17 +121,21 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
                  .connect_timeout = hf__span_ms(options->connect_timeout_ms),
                  .reply_timeout = hf__span_ms(options->reply_timeout_ms),
                  .call_timeout = hf__span_ms(options->call_timeout_ms),
+                 .side_prefix = hf__slice_text(client->side_prefix),
                  .fence_keep = hf__span_ms(FENCE_KEEP_MS),
                  .links = options->links,
-                 .local_turns = options->local_turns},
+                 .local_turns = options->local_turns,
+                 .checks = {[HF__CHECK_EVICTION] = options->check_eviction,
+                            [HF__CHECK_REPLICA] = options->check_replica,
+                            [HF__CHECK_VERSION] = options->check_version,
+                            [HF__CHECK_PERSISTENCE] = options->check_persistence,
+                            [HF__CHECK_CLOCK] = options->check_clock}},
         .transport = options->transport != NULL ? options->transport : &hf__socket_transport,
         .log = options->log,
         .log_arg = options->log_arg,
         .own_loop = options->own_loop,
     };
-    hf_status status = find_password(client, options, error);
-    if (status == HF_OK)
-        status = protect(client, options, &config.transport, error);
+    hf_status status = protect(client, options, &config.transport, error);
     if (status == HF_OK)
         status = identify(client, &config.core.seed, error);
     if (status != HF_OK)
@@ -142,12 +146,10 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
     client->max_lease_ms = options->max_lease_ms;
     client->reply_timeout_ms = options->reply_timeout_ms;
     client->fair = options->fair;
-    client->prefix = hf__copy_text(options->prefix);
-    if (client->prefix != NULL)
-        client->driver = hf__driver_new(&config);
+    client->prefix_length = strlen(client->prefix);
+    client->driver = hf__driver_new(&config);
     if (client->driver == NULL)
         return hf__fail(error, HF_ENOMEM, "not enough memory, threads or descriptors");
-    client->prefix_length = strlen(client->prefix);
     return HF_OK;
 }
 
@@ -167,7 +169,14 @@ hf_status hf_open(const char *url, const hf_client_options *options, hf_client *
     if (fresh == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
     fresh->references = 1;
-    status = hf__url_parse(url, &fresh->server, error);
+    fresh->prefix = hf__copy_text(checked.prefix);
+    fresh->side_prefix = hf__copy_text(checked.side_prefix);
+    if (fresh->prefix == NULL || fresh->side_prefix == NULL)
+        status = hf__fail(error, HF_ENOMEM, "out of memory");
+    if (status == HF_OK)
+        status = hf__url_parse(url, &fresh->server, error);
+    if (status == HF_OK)
+        status = find_password(fresh, &checked, error);
     if (status == HF_OK)
         status = start(fresh, &checked, error);
     if (status != HF_OK) {

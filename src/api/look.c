@@ -8,7 +8,8 @@
 #include "base/memory.h"
 #include "core/fail.h"
 
-/* Side keys of fences: "hf:f:{<number>}<key>". Every lock that we ever took has had one. */
+/* Side keys of fences: "<side prefix>hf:f:{<number>}<key>". Every lock that we ever took has had
+ * one. */
 #define FENCE_KEYS "hf:f:{*}"
 
 enum { PATTERN_MAX = 1024 };
@@ -111,18 +112,24 @@ hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
 
 /* ---- List ---- */
 
-/* The prefix stands for itself: what a pattern would take for a wildcard is escaped. */
+/* A prefix stands for itself: what a pattern would take for a wildcard is escaped. */
+static void append_escaped(hf__buffer *place, const char *prefix)
+{
+    for (const char *at = prefix; *at != '\0'; at++) {
+        if (strchr("*?[]\\^", *at) != NULL)
+            hf__buffer_append(place, "\\", 1);
+        hf__buffer_append(place, at, 1);
+    }
+}
+
 static bool make_pattern(hf__buffer *place, const hf_client *client, const char *pattern)
 {
-    size_t length = strlen(pattern);
-    if (!hf__buffer_reserve(place, sizeof(FENCE_KEYS) + 2 * client->prefix_length + length))
+    size_t length = strlen(pattern), prefixes = strlen(client->side_prefix) + client->prefix_length;
+    if (!hf__buffer_reserve(place, sizeof(FENCE_KEYS) + 2 * prefixes + length))
         return false;
+    append_escaped(place, client->side_prefix);
     hf__buffer_append(place, FENCE_KEYS, sizeof(FENCE_KEYS) - 1);
-    for (size_t i = 0; i < client->prefix_length; i++) {
-        if (strchr("*?[]\\^", client->prefix[i]) != NULL)
-            hf__buffer_append(place, "\\", 1);
-        hf__buffer_append(place, &client->prefix[i], 1);
-    }
+    append_escaped(place, client->prefix);
     hf__buffer_append(place, pattern, length);
     return true;
 }
@@ -130,7 +137,9 @@ static bool make_pattern(hf__buffer *place, const hf_client *client, const char 
 /* The lock's name in its fence's key; false: it is not one of ours. */
 static bool name_in(const hf_client *client, hf__slice key, hf__slice *name)
 {
-    const char *end = memchr(key.bytes, '}', key.length);
+    size_t skipped = strlen(client->side_prefix); /* which may have a '}' in it */
+    const char *end =
+        key.length > skipped ? memchr(key.bytes + skipped, '}', key.length - skipped) : NULL;
     if (end == NULL)
         return false;
     size_t before = (size_t)(end + 1 - key.bytes) + client->prefix_length;

@@ -48,6 +48,41 @@ static hf_status read_ms(int64_t *value, const char *name, int64_t otherwise, hf
                     (long long)HF_MS_MAX);
 }
 
+static hf_status check_side_prefix(const char *prefix, hf_error *error)
+{
+    if (strnlen(prefix, HF_SIDE_PREFIX_MAX + 1) > HF_SIDE_PREFIX_MAX)
+        return hf__fail(error, HF_EINVAL, "side_prefix has more than %d bytes", HF_SIDE_PREFIX_MAX);
+    if (strchr(prefix, '{') != NULL)
+        return hf__fail(error, HF_EINVAL, "side_prefix must not contain '{'");
+    return HF_OK;
+}
+
+static hf_status read_check(hf_check *check, const char *name, hf_check otherwise, hf_error *error)
+{
+    if (*check == HF_CHECK_DEFAULT)
+        *check = otherwise;
+    if (*check >= HF_CHECK_IGNORE && *check <= HF_CHECK_REFUSE)
+        return HF_OK;
+    return hf__fail(error, HF_EINVAL, "%s must be one of HF_CHECK_...", name);
+}
+
+static hf_status read_checks(hf_client_options *options, hf_error *error)
+{
+    struct {
+        hf_check *check;
+        const char *name;
+        hf_check otherwise;
+    } all[] = {{&options->check_eviction, "check_eviction", HF_CHECK_WARN},
+               {&options->check_replica, "check_replica", HF_CHECK_REFUSE},
+               {&options->check_version, "check_version", HF_CHECK_REFUSE},
+               {&options->check_persistence, "check_persistence", HF_CHECK_WARN},
+               {&options->check_clock, "check_clock", HF_CHECK_WARN}};
+    hf_status status = HF_OK;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]) && status == HF_OK; i++)
+        status = read_check(all[i].check, all[i].name, all[i].otherwise, error);
+    return status;
+}
+
 static hf_status check_transport(const hf_transport *transport, hf_error *error)
 {
     if (transport == NULL)
@@ -78,7 +113,13 @@ hf_status hf__client_options_read(const hf_client_options *given, hf_client_opti
         options->prefix = "";
     if (strnlen(options->prefix, HF_NAME_MAX) >= HF_NAME_MAX)
         return hf__fail(error, HF_EINVAL, "prefix must be shorter than %d bytes", HF_NAME_MAX);
-    hf_status status = check_transport(options->transport, error);
+    if (options->side_prefix == NULL)
+        options->side_prefix = "";
+    hf_status status = check_side_prefix(options->side_prefix, error);
+    if (status == HF_OK)
+        status = check_transport(options->transport, error);
+    if (status == HF_OK)
+        status = read_checks(options, error);
     if (status == HF_OK)
         status =
             read_ms(&options->connect_timeout_ms, "connect_timeout_ms", CONNECT_TIMEOUT_MS, error);
@@ -179,16 +220,24 @@ hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_opt
     return status == HF_OK ? check_words(options, error) : status;
 }
 
-/* The key must not look like one of our side keys, wherever the border of prefix and name is. */
-static bool is_reserved(const hf_client *client, const char *name, size_t length)
+/* Whether the key, which is prefix and name, begins like this, wherever the border is. */
+static bool key_begins(const hf_client *client, hf__slice name, hf__slice start)
 {
-    char start[3];
-    size_t from_prefix = client->prefix_length < 3 ? client->prefix_length : 3;
-    if (client->prefix_length + length < 3)
-        return false;
-    memcpy(start, client->prefix, from_prefix);
-    memcpy(start + from_prefix, name, 3 - from_prefix);
-    return memcmp(start, "hf:", 3) == 0;
+    size_t from_prefix =
+        client->prefix_length < start.length ? client->prefix_length : start.length;
+    size_t rest = start.length - from_prefix;
+    return name.length >= rest && memcmp(client->prefix, start.bytes, from_prefix) == 0 &&
+           memcmp(name.bytes, start.bytes + from_prefix, rest) == 0;
+}
+
+/* The key must not look like one of our side keys, with our side prefix or without one. */
+static bool is_reserved(const hf_client *client, hf__slice name)
+{
+    char start[HF_SIDE_PREFIX_MAX + 3];
+    char *end = hf__slice_put(start, hf__slice_text(client->side_prefix));
+    end = hf__slice_put(end, HF__SLICE("hf:"));
+    return key_begins(client, name, HF__SLICE("hf:")) ||
+           key_begins(client, name, (hf__slice){start, (size_t)(end - start)});
 }
 
 hf_status hf__name_check(const hf_client *client, const char *name, size_t *length, hf_error *error)
@@ -201,7 +250,9 @@ hf_status hf__name_check(const hf_client *client, const char *name, size_t *leng
         return hf__fail(error, HF_EINVAL, "the name is empty");
     if (*length > HF_NAME_MAX || client->prefix_length + *length > HF_NAME_MAX)
         return hf__fail(error, HF_EINVAL, "prefix and name have more than %d bytes", HF_NAME_MAX);
-    if (is_reserved(client, name, *length))
-        return hf__fail(error, HF_EINVAL, "keys that begin with \"hf:\" belong to the library");
+    if (is_reserved(client, (hf__slice){name, *length}))
+        return hf__fail(error, HF_EINVAL,
+                        "keys that begin with \"hf:\", behind side_prefix or not, belong to the "
+                        "library");
     return HF_OK;
 }

@@ -12,10 +12,13 @@ typedef struct hf__buffer {
     size_t start; /* first byte not yet taken */
     size_t end;   /* one past the last byte */
     size_t capacity;
+    bool secret; /* until it is empty: what is taken or moved is wiped */
 } hf__buffer;
 
 bool hf__buffer_reserve(hf__buffer *buffer, size_t count); /* false: out of memory, unchanged */
 void hf__buffer_append(hf__buffer *buffer, const void *bytes, size_t count);
+/* What is in it from now on, until it is empty, leaves nothing behind. */
+void hf__buffer_keep_secret(hf__buffer *buffer);
 void hf__buffer_take(hf__buffer *buffer, size_t count);
 void hf__buffer_clear(hf__buffer *buffer);
 void hf__buffer_free(hf__buffer *buffer);

@@ -217,7 +217,7 @@ static void on_unobserve(hf__core *core, hf__event *event)
 
 static void on_connected(hf__core *core, hf__event *event)
 {
-    hf__link_connected(&core->links[event->link]);
+    hf__link_connected(&core->links[event->link], event);
 }
 
 static void on_bytes(hf__core *core, hf__event *event)
@@ -227,8 +227,9 @@ static void on_bytes(hf__core *core, hf__event *event)
 
 static void on_disconnected(hf__core *core, hf__event *event)
 {
-    hf__link_fail(&core->links[event->link], HF_EUNAVAILABLE, "%s: %s",
-                  core->config.server->display, event->reason);
+    hf_status status = event->status != HF_OK ? event->status : HF_EUNAVAILABLE;
+    hf__link_fail(&core->links[event->link], status, "%s: %s", core->config.server->display,
+                  event->reason);
 }
 
 static void hold_timer_due(hf_hold *hold)

@@ -28,16 +28,27 @@
 typedef struct hf__core hf__core;
 typedef struct hf__query hf__query;
 
+typedef enum hf__check_kind {
+    HF__CHECK_EVICTION,
+    HF__CHECK_REPLICA,
+    HF__CHECK_VERSION,
+    HF__CHECK_PERSISTENCE,
+    HF__CHECK_CLOCK,
+    HF__CHECK_KINDS
+} hf__check_kind;
+
 typedef struct hf__config {
     const hf__url *server; /* must outlive the core */
     char client_id[33];    /* 128 random bits in hexadecimal */
     hf__span connect_timeout;
     hf__span reply_timeout;
     hf__span call_timeout;
-    hf__span fence_keep; /* how long a fence is remembered at least; see docs/wire.md */
+    hf__slice side_prefix; /* of side keys; must outlive the core */
+    hf__span fence_keep;   /* how long a fence is remembered at least; see docs/wire.md */
     int links;
     int local_turns; /* how often in a row a lock may pass between the threads of this client */
-    uint64_t seed;   /* for jitter and the numbers of copies */
+    hf_check checks[HF__CHECK_KINDS]; /* what to do about the server; default is to ignore it */
+    uint64_t seed;                    /* for jitter and the numbers of copies */
 } hf__config;
 
 /* ---- Calls: what the application asks for ---- */

@@ -7,28 +7,15 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/checks.h"
 #include "core/fail.h"
-#include "core/state.h"
 
 /* False: the connection has failed over what was learnt. */
 typedef bool learn_function(hf__link *link, const hf__reply *reply);
 /* False: no reason to ask. */
 typedef bool words_function(const hf__link *link, hf__slice *words, size_t *count, char *scratch);
 
-enum { SCRATCH = 64, WORDS_MAX = 3, SCRIPT_STEP = 255 };
-
-static bool auth_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
-{
-    const hf__url *server = link->core->config.server;
-    (void)scratch;
-    if (server->password == NULL)
-        return false;
-    words[(*count)++] = HF__SLICE("AUTH");
-    if (server->user != NULL)
-        words[(*count)++] = hf__slice_text(server->user);
-    words[(*count)++] = hf__slice_text(server->password);
-    return true;
-}
+enum { SCRATCH = 64, WORDS_MAX = 3 };
 
 static bool select_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
 {
@@ -49,22 +36,51 @@ static bool name_words(const hf__link *link, hf__slice *words, size_t *count, ch
     return true;
 }
 
+static void info_words(hf__slice section, hf__slice *words, size_t *count)
+{
+    words[(*count)++] = HF__SLICE("INFO");
+    words[(*count)++] = section;
+}
+
 static bool server_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
 {
     (void)link;
     (void)scratch;
-    words[(*count)++] = HF__SLICE("INFO");
-    words[(*count)++] = HF__SLICE("server");
+    info_words(HF__SLICE("server"), words, count);
     return true;
+}
+
+static bool looks_at(const hf__link *link, hf__check_kind kind)
+{
+    return link->core->config.checks[kind] > HF_CHECK_IGNORE;
 }
 
 static bool replication_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
 {
-    (void)link;
     (void)scratch;
-    words[(*count)++] = HF__SLICE("INFO");
-    words[(*count)++] = HF__SLICE("replication");
-    return true;
+    info_words(HF__SLICE("replication"), words, count);
+    return looks_at(link, HF__CHECK_REPLICA);
+}
+
+static bool memory_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    (void)scratch;
+    info_words(HF__SLICE("memory"), words, count);
+    return looks_at(link, HF__CHECK_EVICTION);
+}
+
+static bool persistence_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    (void)scratch;
+    info_words(HF__SLICE("persistence"), words, count);
+    return looks_at(link, HF__CHECK_PERSISTENCE);
+}
+
+static bool clock_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    (void)scratch;
+    words[(*count)++] = HF__SLICE("TIME");
+    return looks_at(link, HF__CHECK_CLOCK);
 }
 
 /* ---- The channel ---- */
@@ -108,20 +124,6 @@ static bool subscribe_words(const hf__link *link, hf__slice *words, size_t *coun
 
 /* ---- What is learnt ---- */
 
-/* Finds "field:value" in an INFO text; the value ends at the line's end. */
-static hf__slice info_field(const hf__reply *reply, const char *field)
-{
-    size_t length = strlen(field);
-    const char *line = reply->text;
-    while (line != NULL) {
-        if (strncmp(line, field, length) == 0 && line[length] == ':')
-            return (hf__slice){line + length + 1, strcspn(line + length + 1, "\r\n")};
-        line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
-    }
-    return (hf__slice){NULL, 0};
-}
-
 static bool nothing_learnt(hf__link *link, const hf__reply *reply)
 {
     (void)link;
@@ -129,51 +131,42 @@ static bool nothing_learnt(hf__link *link, const hf__reply *reply)
     return true;
 }
 
-/* A new run id is another server process: one that may have forgotten what it granted. */
-static bool server_learnt(hf__link *link, const hf__reply *reply)
+static bool permissions_learnt(hf__link *link, const hf__reply *reply)
 {
-    char run_id[sizeof(link->run_id)] = "";
-    hf__slice field = info_field(reply, "run_id");
-    hf__printable(run_id, sizeof(run_id), field.bytes, field.length);
-    if (strcmp(run_id, link->run_id) != 0) {
-        memcpy(link->run_id, run_id, sizeof(run_id));
-        link->run++;
-    }
-    return true;
-}
-
-static bool replication_learnt(hf__link *link, const hf__reply *reply)
-{
-    hf__slice role = info_field(reply, "role");
-    if (role.length != 5 || memcmp(role.bytes, "slave", 5) != 0)
+    hf_error why;
+    if (!hf__permit_read(reply, link->core->config.server->display, "the commands", &why))
         return true;
-    hf__link_fail(link, HF_EUNAVAILABLE, "%s is a replica; locks need the primary",
-                  link->core->config.server->display);
+    hf__link_fail(link, why.status, "%s", why.text);
     return false;
 }
 
-enum { ANY_LINK, PUSH_LINK }; /* on which a step is made */
+enum { ANY_LINK, COMMAND_LINK, PUSH_LINK }; /* on which a step is made */
 
 static const struct {
     words_function *words;
     learn_function *learnt;
     hf__reply_kind reply;
-    bool on;
+    int on;
+    const char *what; /* it is about, where the server's refusal does not say */
 } steps[] = {
-    {auth_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK},
-    {select_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK},
-    {name_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK},
-    {server_words, server_learnt, HF__REPLY_TEXT, ANY_LINK},
-    {replication_words, replication_learnt, HF__REPLY_TEXT, ANY_LINK},
-    {publish_words, nothing_learnt, HF__REPLY_INTEGER, PUSH_LINK},
-    {numsub_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK},
-    {ping_words, nothing_learnt, HF__REPLY_TEXT, PUSH_LINK},
-    {subscribe_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK},
+    {select_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK, ""},
+    {name_words, nothing_learnt, HF__REPLY_TEXT, ANY_LINK, ""},
+    {server_words, hf__check_server, HF__REPLY_TEXT, ANY_LINK, ""},
+    {replication_words, hf__check_replication, HF__REPLY_TEXT, ANY_LINK, ""},
+    {memory_words, hf__check_memory, HF__REPLY_TEXT, COMMAND_LINK, ""},
+    {persistence_words, hf__check_persistence, HF__REPLY_TEXT, COMMAND_LINK, ""},
+    {clock_words, hf__check_clock, HF__REPLY_ARRAY, COMMAND_LINK, ""},
+    {publish_words, nothing_learnt, HF__REPLY_INTEGER, PUSH_LINK, "PUBLISH on hf:c:*: "},
+    {numsub_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK, "PUBSUB NUMSUB: "},
+    {ping_words, nothing_learnt, HF__REPLY_TEXT, PUSH_LINK, "PING: "},
+    {subscribe_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK, "SUBSCRIBE to hf:c:*: "},
 };
 
-enum { STEPS = sizeof(steps) / sizeof(steps[0]) };
+/* Steps that are not in the table. */
+enum { STEPS = sizeof(steps) / sizeof(steps[0]), PERMISSIONS_STEP = 253, AUTH_STEP, SCRIPT_STEP };
 
-_Static_assert(STEPS + HF__SCRIPT_COUNT <= HF__GREETING_MAX, "the plan of a greeting is too short");
+_Static_assert(2 + STEPS + HF__SCRIPT_LOADED <= HF__GREETING_MAX,
+               "the plan of a greeting is too short");
 
 /* Sends one question, if there is reason to ask it, and notes it in the plan. */
 static bool ask(hf__link *link, unsigned char step)
@@ -181,7 +174,7 @@ static bool ask(hf__link *link, unsigned char step)
     char scratch[SCRATCH];
     hf__slice words[WORDS_MAX];
     size_t count = 0;
-    if (steps[step].on == PUSH_LINK && !link->is_push)
+    if (steps[step].on == (link->is_push ? COMMAND_LINK : PUSH_LINK))
         return true;
     if (!steps[step].words(link, words, &count, scratch))
         return true;
@@ -189,13 +182,32 @@ static bool ask(hf__link *link, unsigned char step)
     return hf__resp_encode(&link->out, words, count);
 }
 
-bool hf__greeting_send(hf__link *link)
+/* What is sent is wiped once it has left: it begins with the password. */
+static bool authenticate(hf__link *link, const hf_credentials *credentials)
 {
-    link->greeting_length = link->greeting_answered = 0;
-    for (unsigned char step = 0; step < STEPS; step++)
-        if (!ask(link, step))
-            return false;
-    for (int i = 0; i < HF__SCRIPT_COUNT && !link->is_push; i++) {
+    hf__slice words[] = {HF__SLICE("AUTH"), hf__slice_text(credentials->user),
+                         hf__slice_text(credentials->password)};
+    bool has_user = words[1].length > 0;
+    if (!has_user)
+        words[1] = words[2];
+    hf__buffer_keep_secret(&link->out);
+    link->greeting[link->greeting_length++] = AUTH_STEP;
+    return hf__resp_encode(&link->out, words, has_user ? 3 : 2);
+}
+
+/* Whoever waits for the link has a lock to ask about; a listing has none, and none may wait. */
+static bool ask_permissions(hf__link *link)
+{
+    const hf__node *first = hf__list_first(&link->waiting);
+    if (link->is_push || first == NULL)
+        return true;
+    link->greeting[link->greeting_length++] = PERMISSIONS_STEP;
+    return hf__permit_ask_commands(HF__ENTRY(first, hf__request, node), &link->out);
+}
+
+static bool load_scripts(hf__link *link)
+{
+    for (int i = 0; i < HF__SCRIPT_LOADED && !link->is_push; i++) {
         hf__slice words[] = {
             HF__SLICE("SCRIPT"), HF__SLICE("LOAD"), {hf__scripts[i].body, hf__scripts[i].length}};
         link->greeting[link->greeting_length++] = SCRIPT_STEP;
@@ -205,15 +217,40 @@ bool hf__greeting_send(hf__link *link)
     return true;
 }
 
+bool hf__greeting_send(hf__link *link, const hf_credentials *credentials)
+{
+    link->greeting_length = link->greeting_answered = 0;
+    if (credentials != NULL && !authenticate(link, credentials))
+        return false;
+    for (unsigned char step = 0; step < STEPS; step++)
+        if (!ask(link, step))
+            return false;
+    return ask_permissions(link) && load_scripts(link);
+}
+
 /* Without permission to publish or subscribe there are no messages, which is no reason to fail. */
 static void refuse(hf__link *link, unsigned char step, const hf__reply *reply)
 {
     hf_error why;
     hf__judge(reply, link->core->config.server->display, &why);
-    if (step != SCRIPT_STEP && steps[step].on == PUSH_LINK && !hf__may_pass(why.status))
-        hf__push_deny(link->core, why.text);
+    if (step < STEPS && steps[step].on == PUSH_LINK && !hf__may_pass(why.status))
+        hf__push_deny(link->core, steps[step].what, why.text);
     else
         hf__link_fail(link, why.status, "%s", why.text);
+}
+
+static hf__reply_kind expected_reply(unsigned char step)
+{
+    if (step == PERMISSIONS_STEP)
+        return HF__REPLY_ARRAY;
+    return step < STEPS ? steps[step].reply : HF__REPLY_TEXT;
+}
+
+static bool learn(hf__link *link, unsigned char step, const hf__reply *reply)
+{
+    if (step == PERMISSIONS_STEP)
+        return permissions_learnt(link, reply);
+    return step >= STEPS || steps[step].learnt(link, reply);
 }
 
 void hf__greeting_reply(hf__link *link, const hf__reply *reply)
@@ -223,12 +260,12 @@ void hf__greeting_reply(hf__link *link, const hf__reply *reply)
         refuse(link, step, reply);
         return;
     }
-    if (reply->kind != (step == SCRIPT_STEP ? HF__REPLY_TEXT : steps[step].reply)) {
+    if (reply->kind != expected_reply(step)) {
         hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
                       link->core->config.server->display);
         return;
     }
-    if (step != SCRIPT_STEP && !steps[step].learnt(link, reply))
+    if (!learn(link, step, reply))
         return;
     if (link->greeting_answered == link->greeting_length)
         hf__link_ready(link);

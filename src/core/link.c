@@ -234,14 +234,16 @@ void hf__link_close(hf__link *link)
     hf__timer_clear(&link->core->timers, &link->timer);
 }
 
-void hf__link_connected(hf__link *link)
+void hf__link_connected(hf__link *link, const hf__event *event)
 {
     if (link->state != HF__LINK_CONNECTING)
         return;
     link->state = HF__LINK_GREETING;
     hf__reader_free(link->reader);
     link->reader = hf__reader_new();
-    if (link->reader == NULL || !hf__greeting_send(link)) {
+    link->greeted = link->core->now;
+    link->greeted_wall = event->wall;
+    if (link->reader == NULL || !hf__greeting_send(link, event->credentials)) {
         hf__link_fail(link, HF_ENOMEM, "out of memory");
         return;
     }

@@ -24,21 +24,21 @@ unsigned hf__slot(const char *key, size_t length)
     return hf__crc16(key, length) % HF__SLOTS;
 }
 
-size_t hf__side_key(char *place, char letter, const char *key, size_t length, unsigned slot)
+size_t hf__side_key(char *place, hf__slice prefix, char letter, hf__slice key, unsigned slot)
 {
-    return hf__side_key_tagged(place, letter, key, length, hf__slot_tags[slot]);
+    return hf__side_key_tagged(place, prefix, letter, key, hf__slot_tags[slot]);
 }
 
-size_t hf__side_key_tagged(char *place, char letter, const char *key, size_t length, uint32_t tag)
+size_t hf__side_key_tagged(char *place, hf__slice prefix, char letter, hf__slice key, uint32_t tag)
 {
-    char *end = place;
-    if (HF__MUTANT(SIDE_KEYS_SHARED) && length > 2 && key[0] == '{' && key[length - 1] == '}')
-        return hf__side_key_tagged(place, letter, key + 1, length - 2, tag);
+    char *end = hf__slice_put(place, prefix);
+    size_t last = key.length - 1;
+    if (HF__MUTANT(SIDE_KEYS_SHARED) && last > 1 && key.bytes[0] == '{' && key.bytes[last] == '}')
+        key = (hf__slice){key.bytes + 1, key.length - 2};
     memcpy(end, "hf:?:{", 6);
     end[3] = letter;
     end += 6;
     end += hf__digits(end, tag);
     *end++ = '}';
-    memcpy(end, key, length);
-    return (size_t)(end - place) + length;
+    return (size_t)(hf__slice_put(end, key) - place);
 }

@@ -3,10 +3,14 @@
 #ifndef HF_CORE_NAME_H
 #define HF_CORE_NAME_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <holdfast.h>
 
-enum { HF__SLOTS = 16384, HF__SIDE_KEY_EXTRA = 32 /* bytes that a side key adds to its lock's */ };
+#include "resp/encode.h"
+
+enum {
+    HF__SLOTS = 16384,
+    HF__SIDE_KEY_EXTRA = 32 + HF_SIDE_PREFIX_MAX /* bytes that a side key adds to its lock's */
+};
 
 extern const uint32_t hf__slot_tags[HF__SLOTS];
 
@@ -14,12 +18,13 @@ extern const uint32_t hf__slot_tags[HF__SLOTS];
  * one and it is not empty, else of the whole key. */
 unsigned hf__slot(const char *key, size_t length);
 
-/* Writes the side key of the given letter, "hf:<letter>:{T}<key>", into `place`, which has room for
- * length + HF__SIDE_KEY_EXTRA bytes; returns its length. T is the smallest decimal number in the
- * key's slot, so the side key is in that slot too, and different keys have different side keys. */
-size_t hf__side_key(char *place, char letter, const char *key, size_t length, unsigned slot);
+/* Writes the side key of the given letter, "<prefix>hf:<letter>:{T}<key>", into `place`, which has
+ * room for length + HF__SIDE_KEY_EXTRA bytes; returns its length. The prefix has no '{' in it. T is
+ * the smallest decimal number in the key's slot, so the side key is in that slot too, and different
+ * keys have different side keys. */
+size_t hf__side_key(char *place, hf__slice prefix, char letter, hf__slice key, unsigned slot);
 
 /* The same with T itself, for those who need it often: the table is large, and cold. */
-size_t hf__side_key_tagged(char *place, char letter, const char *key, size_t length, uint32_t tag);
+size_t hf__side_key_tagged(char *place, hf__slice prefix, char letter, hf__slice key, uint32_t tag);
 
 #endif

@@ -20,6 +20,8 @@ enum {
     LOOK_MS = 1000      /* after trouble, and where there are no messages */
 };
 
+#define CHANNEL_PREFIX "hf:e:" /* and the name of the fence's key */
+
 static hf__slice channel_of(const hf_observer *o)
 {
     return (hf__slice){o->text + o->key_length, o->channel_length};
@@ -35,13 +37,12 @@ hf_observer *hf__observer_new(hf__slice prefix, hf__slice name, hf_sight_functio
                               void *arg)
 {
     size_t key_length = prefix.length + name.length;
-    hf_observer *o = hf__alloc(sizeof(*o) + 2 * key_length + HF__SIDE_KEY_EXTRA);
+    size_t channel_max = sizeof(CHANNEL_PREFIX) + key_length + HF__SIDE_KEY_EXTRA;
+    hf_observer *o = hf__alloc(sizeof(*o) + key_length + channel_max);
     if (o == NULL)
         return NULL;
     hf__slice_put(hf__slice_put(o->text, prefix), name);
     o->key_length = key_length;
-    o->channel_length =
-        hf__side_key(o->text + key_length, 'e', o->text, key_length, hf__slot(o->text, key_length));
     o->function = function;
     o->arg = arg;
     o->timer.kind = HF__TIMER_OBSERVER;
@@ -164,9 +165,20 @@ void hf__observer_deny(hf__core *core, const char *why)
     core->observing_denied = true;
 }
 
+static void name_channel(hf_observer *o)
+{
+    hf__slice key = {o->text, o->key_length};
+    char *channel = o->text + o->key_length;
+    char *end = hf__slice_put(channel, HF__SLICE(CHANNEL_PREFIX));
+    end +=
+        hf__side_key(end, o->core->config.side_prefix, 'f', key, hf__slot(key.bytes, key.length));
+    o->channel_length = (size_t)(end - channel);
+}
+
 void hf__observer_start(hf__core *core, hf_observer *o)
 {
     o->core = core;
+    name_channel(o);
     o->repeat = o->look = core->now;
     hf__list_append(&core->observers, &o->node);
     hf__push_want(core);

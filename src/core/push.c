@@ -56,10 +56,11 @@ void hf__push_unlisten(hf_hold *hold)
     hold->listening = false;
 }
 
-void hf__push_deny(hf__core *core, const char *why)
+void hf__push_deny(hf__core *core, const char *what, const char *why)
 {
     core->push_denied = true;
-    hf__log(core, HF_LOG_WARNING, "no messages from the server, so those who wait poll: %s", why);
+    hf__log(core, HF_LOG_WARNING, "no messages from the server, so those who wait poll: %s%s", what,
+            why);
     hf__link_close(hf__push_link(core));
     hf__observer_link_down(core);
 }

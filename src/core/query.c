@@ -171,15 +171,16 @@ bool hf__query_encode(const hf__query *query, hf__buffer *out)
         return encode_scan(query, out);
     const hf__script *script = &hf__scripts[scripts[query->kind].script];
     const char *letters = scripts[query->kind].side_keys;
+    hf__slice key = {query->bytes, query->key_length};
     bool whole = query->request.whole;
     words[count++] = whole ? HF__SLICE("EVAL") : HF__SLICE("EVALSHA");
     words[count++] = whole ? (hf__slice){script->body, script->length}
                            : (hf__slice){script->sha1, sizeof(script->sha1) - 1};
     words[count++] = number_word(numbers[3], 1 + strlen(letters));
-    words[count++] = (hf__slice){query->bytes, query->key_length};
+    words[count++] = key;
     for (size_t i = 0; letters[i] != '\0'; i++) {
         size_t length =
-            hf__side_key(side[i], letters[i], query->bytes, query->key_length, query->slot);
+            hf__side_key(side[i], query->core->config.side_prefix, letters[i], key, query->slot);
         words[count++] = (hf__slice){side[i], length};
     }
     count += put_arguments(query, words + count, numbers);

@@ -9,6 +9,7 @@
  * for the others and for those of which refresh says that something is the matter. */
 #include "base/mutant.h"
 #include "base/text.h"
+#include "core/fail.h"
 #include "core/name.h"
 #include "core/state.h"
 
@@ -83,7 +84,8 @@ static bool is_refresh(const hf__request *request)
 static void put_side_key(hf__buffer *out, char letter, const hf_hold *hold)
 {
     char side[HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
-    size_t length = hf__side_key_tagged(side, letter, hold->text, hold->key_length, hold->tag);
+    size_t length = hf__side_key_tagged(side, hold->core->config.side_prefix, letter,
+                                        hf__hold_key(hold), hold->tag);
     hf__resp_word(out, (hf__slice){side, length});
 }
 
@@ -268,6 +270,8 @@ static bool encode_calls(const hf__list *waiting, const hf__request *first, cons
 unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out)
 {
     const hf__request *first = HF__ENTRY(hf__list_first(waiting), hf__request, node);
+    if (first->asks_why)
+        return hf__permit_ask_keys(first, out) ? 1 : 0;
     if (first->kind == HF__REQUEST_QUERY)
         return hf__query_encode(hf__request_query(first), out) ? 1 : 0;
     extent e = measure(waiting, first);
@@ -345,15 +349,39 @@ static void refuse(hf__request *request, const hf__reply *reply)
         hf__link_enqueue(request); /* sent when the rest of its call has been told as well */
         return;
     }
+    if (verdict == HF__VERDICT_KEY && request->kind != HF__REQUEST_RENEW && !request->asks_why) {
+        request->asks_why = true;
+        hf__link_enqueue(request);
+        return;
+    }
+    request->asks_why = false;
     pass_on_refusal(request, &why);
     if (verdict == HF__VERDICT_MOVED)
         hf__link_fail(link, why.status, "%s", why.text);
+}
+
+/* The answer to a question that a refused request has asked. It may well be allowed by now. */
+static void learn_why(hf__request *request, const hf__reply *reply)
+{
+    const char *server = hf__request_link(request)->core->config.server->display;
+    hf_error why;
+    request->asks_why = false;
+    if (!hf__request_wanted(request))
+        return;
+    if (!hf__permit_read(reply, server, "access to", &why))
+        hf__fail(&why, HF_EDENIED, "%s denies access to one of the keys (see docs/wire.md)",
+                 server);
+    pass_on_refusal(request, &why);
 }
 
 bool hf__request_answer(hf__request *request, const hf__reply *reply)
 {
     if (reply->kind == HF__REPLY_ERROR) {
         refuse(request, reply);
+        return true;
+    }
+    if (request->asks_why) {
+        learn_why(request, reply);
         return true;
     }
     request->whole = false;

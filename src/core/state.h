@@ -47,6 +47,7 @@ typedef struct hf__request { /* part of a hold or of a query, which its kind tel
     bool unanswered; /* a copy went down with its connection */
     bool refused;    /* release: for a reason that will not pass */
     bool whole;      /* send the script itself: the server did not know its SHA-1 */
+    bool asks_why;   /* was denied; its next copy only asks which key it is about */
 } hf__request;
 
 enum { HF__FENCE_BITS = 53 }; /* Lua counts so far, and centuries do not get there */
@@ -163,7 +164,7 @@ typedef enum hf__link_state {
     HF__LINK_READY
 } hf__link_state;
 
-enum { HF__GREETING_MAX = 20 };
+enum { HF__GREETING_MAX = 24 };
 
 struct hf__link {
     hf__core *core;
@@ -188,6 +189,8 @@ struct hf__link {
     unsigned char greeting[HF__GREETING_MAX]; /* what was asked, in order */
     unsigned greeting_length;
     unsigned greeting_answered;
+    hf__instant greeted; /* when the questions left, */
+    hf__wall greeted_wall;
     char run_id[41]; /* of the server process behind it */
     uint64_t run;    /* counts the changes of run_id */
     bool is_push;    /* the one for messages from the server; no requests go over it */
@@ -256,12 +259,14 @@ struct hf__core {
     size_t log_count;
     uint64_t copies; /* the last number that was given to a copy */
     hf__list observers;
-    hf__list ended_observers;         /* freed when their calls are done */
-    hf__list seen;                    /* observers with news */
-    hf_observer *seeing;              /* the one whose callback is running; NULL: none */
-    hf__list waiters;                 /* holds that queue, or would if they could */
-    unsigned turning;                 /* fronts whose lock may be passed on here */
-    unsigned listening;               /* holds that want to hear when they are asked for */
+    hf__list ended_observers;     /* freed when their calls are done */
+    hf__list seen;                /* observers with news */
+    hf_observer *seeing;          /* the one whose callback is running; NULL: none */
+    hf__list waiters;             /* holds that queue, or would if they could */
+    unsigned turning;             /* fronts whose lock may be passed on here */
+    unsigned listening;           /* holds that want to hear when they are asked for */
+    bool warned[HF__CHECK_KINDS]; /* of this server process, */
+    char warned_run_id[41];
     bool push_denied;                 /* the server does not let us subscribe */
     bool observing_denied;            /* nor to what happens to locks */
     hf__link links[HF_LINKS_MAX + 1]; /* the one for pushes is behind the others */
@@ -343,13 +348,13 @@ void hf__link_ready(hf__link *link);
 void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void hf__link_fail_silent(hf__link *link); /* it has not answered in time */
-void hf__link_connected(hf__link *link);
+void hf__link_connected(hf__link *link, const hf__event *event);
 void hf__link_bytes(hf__link *link, const char *bytes, size_t count);
 void hf__link_timer(hf__link *link);
 void hf__link_stamp_late(hf__link *link); /* what the mutant SENT_AFTER left unstamped */
 
 /* greeting.c */
-bool hf__greeting_send(hf__link *link); /* false: out of memory */
+bool hf__greeting_send(hf__link *link, const hf_credentials *credentials); /* false: no memory */
 void hf__greeting_reply(hf__link *link, const hf__reply *reply);
 
 /* request.c */
@@ -366,6 +371,12 @@ bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsig
 bool hf__request_answer(hf__request *request, const hf__reply *reply); /* false: malformed */
 void hf__request_unreachable(hf__request *request, const hf_error *why);
 
+/* permit.c: which permissions are missing; answered with an array of what is denied */
+bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out); /* false: no memory */
+bool hf__permit_ask_keys(const hf__request *request, hf__buffer *out);     /* the same */
+/* False: nothing is denied, or the server cannot tell. */
+bool hf__permit_read(const hf__reply *reply, const char *server, const char *what, hf_error *error);
+
 /* push.c: the link on which the server sends messages to this client */
 hf__link *hf__push_link(hf__core *core);
 bool hf__push_needed(const hf__core *core);
@@ -373,7 +384,7 @@ bool hf__push_works(hf__core *core, const hf__link *link); /* for locks of that 
 void hf__push_want(hf__core *core);
 void hf__push_listen(hf_hold *hold); /* it is held from now on */
 void hf__push_unlisten(hf_hold *hold);
-void hf__push_deny(hf__core *core, const char *why);
+void hf__push_deny(hf__core *core, const char *what, const char *why);
 void hf__push_ready(hf__core *core);
 /* Sends a PING; when the answer with that number is in, all messages from before are. 0: cannot. */
 uint64_t hf__push_ping(hf__core *core);
@@ -512,6 +523,7 @@ typedef enum hf__verdict {
     HF__VERDICT_RELOAD,  /* the script is not known there: send it whole */
     HF__VERDICT_PASSING, /* may be served later */
     HF__VERDICT_MOVED,   /* may be served by a new connection, perhaps to another server */
+    HF__VERDICT_KEY,     /* final: access to one of its keys is denied */
     HF__VERDICT_FINAL
 } hf__verdict;
 

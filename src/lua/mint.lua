@@ -28,7 +28,7 @@ end
 -- Tells those who watch the lock what has happened.
 local function announce(kept, word, value, fence, lease)
     if kept and string.find(kept, '@', 1, true) then
-        redis.pcall('PUBLISH', 'hf:e' .. string.sub(KEYS[3], 5),
+        redis.pcall('PUBLISH', 'hf:e:' .. KEYS[3],
                     string.format('%s %.0f %d %s', word, fence, lease, value))
     end
 end

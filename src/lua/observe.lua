@@ -1,5 +1,5 @@
--- observe: from now on, what happens to the lock is published on its channel, 'hf:e' and what follows
--- 'hf:f' in the name of its fence's key, as '<word> <fence> <lease ms> <value>' with the words
+-- observe: from now on, what happens to the lock is published on its channel, 'hf:e:' and the name of
+-- its fence's key, as '<word> <fence> <lease ms> <value>' with the words
 -- granted, released, waiting, revoked and broken; the fence is the highest that is reserved. For a
 -- while: whoever watches repeats it.
 --

@@ -25,6 +25,6 @@ for i = 1, #holders do
     end
 end
 if string.find(kept, '@', 1, true) then -- somebody watches
-    redis.pcall('PUBLISH', 'hf:e' .. string.sub(KEYS[2], 5), 'revoked ' .. fence .. ' 0 ' .. held)
+    redis.pcall('PUBLISH', 'hf:e:' .. KEYS[2], 'revoked ' .. fence .. ' 0 ' .. held)
 end
 return 1

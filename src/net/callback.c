@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Code of the application, run by us: the log hook, what listens to holds, and the callbacks of
- * operations (operation.c). It runs without the mutex, so the core must be consistent, and anything
- * may have changed when it returns; and with a mark on the thread, so that calls that wait turn
- * back instead of waiting for themselves.
+/* Code of the application, run by us: the log hook, the source of credentials, what listens to
+ * holds, and the callbacks of operations (operation.c). It runs without the mutex, so the core must
+ * be consistent, and anything may have changed when it returns; and with a mark on the thread, so
+ * that calls that wait turn back instead of waiting for themselves.
  *
- * The log hook runs on whichever thread has something to say. What listens to holds is run by a
+ * The log hook runs on whichever thread has something to say, credentials are fetched by whichever
+ * finds a new connection up. What listens to holds is run by a
  * thread of its own, the teller, which is started when the first listener comes: so a listener that
  * takes its time holds up other listeners, and neither calls nor renewals. A release waits until
  * the listener of its hold has returned, unless it comes from a callback itself. The teller also
@@ -40,6 +41,18 @@ void hf__engine_log(hf__driver *d, hf_log_level level, const char *line)
     d->log(d->log_arg, level, text);
     pthread_mutex_lock(&d->mutex);
     in_callback = nested;
+}
+
+hf_status hf__engine_fetch_credentials(hf__driver *d, hf_credentials *credentials, bool *given,
+                                       hf_error *error)
+{
+    bool nested = in_callback;
+    in_callback = true;
+    hf__engine_unlock(d);
+    hf_status status = hf__secret_fetch(&d->secret, credentials, given, error);
+    pthread_mutex_lock(&d->mutex);
+    in_callback = nested;
+    return status;
 }
 
 bool hf__engine_has_callbacks(const hf__driver *d)

@@ -12,3 +12,10 @@ hf__instant hf__clock_now(void)
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (hf__instant){(int64_t)now.tv_sec * 1000000000 + now.tv_nsec};
 }
+
+hf__wall hf__clock_wall(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (hf__wall){(int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000};
+}

@@ -6,5 +6,6 @@
 #include "base/instant.h"
 
 hf__instant hf__clock_now(void);
+hf__wall hf__clock_wall(void);
 
 #endif

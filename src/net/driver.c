@@ -320,6 +320,7 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     hf__operations_init(d);
     d->transport = config->transport;
     d->endpoint = (hf_endpoint){server->host, server->port, server->path};
+    d->secret = config->secret;
     d->log = config->log;
     d->log_arg = config->log_arg;
     d->parked_until = HF__NEVER;

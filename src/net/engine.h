@@ -15,6 +15,7 @@ enum { HF__READ_SIZE = 16 * 1024, HF__BLIND_POLL_MS = 2, HF__OPERATION_BUCKETS =
 
 typedef struct hf__port { /* a link's connection */
     void *connection;     /* NULL: none */
+    uint64_t number;      /* never the same for two connections of a driver */
     bool connected;
     bool held_back;   /* the connection took only a part of the output */
     bool busy;        /* bytes were written since the last ones came */
@@ -35,6 +36,8 @@ struct hf__driver {
     hf__core *core;
     const hf_transport *transport;
     hf_endpoint endpoint;
+    hf__secret secret;
+    uint64_t last_port; /* its number */
     hf_log_function *log;
     void *log_arg;
     int link_count;
@@ -137,6 +140,9 @@ void hf__engine_went_out(hf__driver *driver);
 /* callback.c; the same. */
 
 void hf__engine_log(hf__driver *driver, hf_log_level level, const char *line);
+/* For one more connection; see secret.h. Everything may have changed when it returns. */
+hf_status hf__engine_fetch_credentials(hf__driver *driver, hf_credentials *credentials, bool *given,
+                                       hf_error *error);
 /* Sees that callbacks will be run, by a thread if there is no own loop; false: none is left. */
 bool hf__engine_start_teller(hf__driver *driver);
 void hf__engine_stop_teller(hf__driver *driver);         /* waits for it */

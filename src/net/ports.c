@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "base/memory.h"
 #include "net/clock.h"
 
 enum { READS_PER_TURN = 16, LOOK_US = 250 };
@@ -50,6 +51,29 @@ static void close_port(hf__driver *d, int link)
     d->ports_changed = true;
 }
 
+/* Introduces us on a connection that is up, unless it is closed by the time that we know who we
+ * are.
+ */
+static void introduce(hf__driver *d, int link)
+{
+    uint64_t number = d->ports[link].number;
+    hf_credentials credentials;
+    hf_error why;
+    bool given;
+    hf_status status = hf__engine_fetch_credentials(d, &credentials, &given, &why);
+    hf__event event = {.kind = status == HF_OK ? HF__EVENT_CONNECTED : HF__EVENT_DISCONNECTED,
+                       .link = link,
+                       .wall = hf__clock_wall(),
+                       .credentials = given ? &credentials : NULL};
+    if (status != HF_OK) {
+        event.reason = why.text;
+        event.status = status;
+    }
+    if (d->ports[link].number == number && !d->fork_guard.forked)
+        hf__engine_step(d, &event);
+    hf__wipe(&credentials, sizeof(credentials));
+}
+
 /* Asks how far a new connection is. */
 static void check_connected(hf__driver *d, int link)
 {
@@ -63,7 +87,7 @@ static void check_connected(hf__driver *d, int link)
     port->connected = status == 0;
     hf__loop_watch(d, link);
     if (port->connected)
-        hf__engine_step(d, &(hf__event){.kind = HF__EVENT_CONNECTED, .link = link});
+        introduce(d, link);
 }
 
 static void open_port(hf__driver *d, int link)
@@ -71,6 +95,7 @@ static void open_port(hf__driver *d, int link)
     hf__port *port = &d->ports[link];
     int status = d->transport->open(d->transport->arg, &d->endpoint, &port->connection);
     d->ports_changed = true;
+    port->number = ++d->last_port;
     if (status < 0) {
         port->connection = NULL;
         step_disconnected(d, link, -status);

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Credentials are fetched for each new connection, so that a password that was changed is picked up
  * by the next one. Nothing here is kept, and nothing that is read stays in memory: the file is read
- * without a buffer of anybody else's. */
+ * without a buffer of anybody else's. (The environment is the exception: it is read once.) */
 #include "net/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "core/fail.h"
+
+const char *hf__secret_environment(const char *name)
+{
+    return getenv(name);
+}
 
 /* Fills the space as far as there are bytes; the number of them, or -1. */
 static ssize_t read_all(int descriptor, char *space, size_t capacity)

@@ -12,6 +12,8 @@ typedef struct hf__secret {            /* of the sources of a password, at most 
     void *arg;
 } hf__secret;
 
+const char *hf__secret_environment(const char *name); /* NULL: there is no such variable */
+
 /* The credentials for one more connection; they are the caller's, to be wiped. *given: there are
  * any. HF_OK, or HF_EDENIED and why. Runs code of the application. */
 hf_status hf__secret_fetch(const hf__secret *secret, hf_credentials *credentials, bool *given,

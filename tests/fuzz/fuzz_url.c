@@ -47,7 +47,6 @@ static void check_parts(const hf__url *url)
     REQUIRE(url->host == NULL || url->host[0] != '\0');
     REQUIRE(url->path == NULL || url->path[0] == '/');
     REQUIRE(url->database >= 0 && url->database <= DATABASE_MAX);
-    REQUIRE(url->user == NULL || url->password != NULL);
     check_display(url);
 }
 
@@ -60,13 +59,15 @@ static char *put_encoded(char *place, const char *text)
 
 static void write_down(const hf__url *url, char *text)
 {
-    char *at = text + sprintf(text, "%s://", url->host != NULL ? "redis" : "unix");
+    const char *tcp = url->tls ? "rediss" : "redis";
+    char *at = text + sprintf(text, "%s://", url->host != NULL ? tcp : "unix");
+    at = put_encoded(at, url->user);
     if (url->password != NULL) {
-        at = put_encoded(at, url->user);
         *at++ = ':';
         at = put_encoded(at, url->password);
-        *at++ = '@';
     }
+    if (url->user != NULL || url->password != NULL)
+        *at++ = '@';
     if (url->host != NULL)
         sprintf(at, "[%s]:%d/%d", url->host, url->port, url->database);
     else
@@ -87,7 +88,7 @@ static void check_round_trip(const hf__url *url)
     REQUIRE(hf__url_parse(text, &again, &error) == HF_OK);
     REQUIRE(same(url->host, again.host) && same(url->path, again.path));
     REQUIRE(same(url->user, again.user) && same(url->password, again.password));
-    REQUIRE(url->port == again.port && url->database == again.database);
+    REQUIRE(url->tls == again.tls && url->port == again.port && url->database == again.database);
     REQUIRE(strcmp(url->display, again.display) == 0);
     hf__url_free(&again);
 }

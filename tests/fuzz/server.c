@@ -246,7 +246,9 @@ void say_sight(void)
     char channel[64], text[REPLY_SIZE / 2], message[REPLY_SIZE];
     uint8_t choice = input_byte(&m.in);
     const char *name = choice & 1 ? "b" : "a";
-    size_t length = hf__side_key(channel, 'e', name, 1, hf__slot(name, 1));
+    size_t length = (size_t)snprintf(channel, sizeof(channel), "hf:e:");
+    length +=
+        hf__side_key(channel + length, HF__SLICE(""), 'f', (hf__slice){name, 1}, hf__slot(name, 1));
     snprintf(text, sizeof(text), "%s %" PRId64 " %" PRId64 " client:1@host:1/1",
              words[choice >> 1 & 7], m.fence + (choice >> 4 & 3), choose_integer());
     if (choice >= 192)

@@ -32,7 +32,8 @@ IMPURE_IN_CORE = re.compile(
 BANNED = re.compile(
     r'(?<![\w.>])(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|sprintf|vsprintf|'
     r'strcpy|strcat|strncpy|strncat|stpcpy|strtok|atoi|atol|atoll|atof|gets|scanf|sscanf|fscanf|'
-    r'exit|_exit|_Exit|quick_exit|abort|system|popen|alloca|rand|srand|usleep|sleep|getenv)\s*\(')
+    r'exit|_exit|_Exit|quick_exit|abort|system|popen|alloca|rand|srand|usleep|sleep)\s*\(')
+ENVIRONMENT = re.compile(r'(?<![\w.>])(getenv|secure_getenv|setenv|putenv)\s*\(')
 MEMORY = re.compile(r'(?<![\w.>])(malloc|calloc|realloc|free|strdup|strndup|asprintf)\s*\(')
 
 
@@ -90,6 +91,8 @@ def check_banned(root):
         rules = [(BANNED, 'is banned in src/')]
         if path != 'src/base/memory.c':
             rules.append((MEMORY, 'belongs behind base/memory.h'))
+        if path != 'src/net/secret.c':
+            rules.append((ENVIRONMENT, 'belongs into net/secret.c'))
         for rule, why in rules:
             for found in rule.finditer(code):
                 line = code.count('\n', 0, found.start()) + 1
@@ -111,6 +114,21 @@ def check_exports(root, library):
         yield 'no function found in the header'
 
 
+def check_commands(root):
+    """permissions.lua must name what the other scripts use, but for what they can do without."""
+    optional, used, named = {'PUBLISH', 'PUBSUB'}, set(), set()
+    for path in sorted(os.listdir(os.path.join(root, 'src/lua'))):
+        if path.endswith('.lua'):
+            text = open(os.path.join(root, 'src/lua', path), encoding='utf-8').read()
+            used |= set(re.findall(r"call\('([A-Z]+)'", text))
+            if path == 'permissions.lua':
+                named = set(re.findall(r"'([A-Z]+)(?: key[^']*)?'", text))
+    for command in sorted(used - optional - named):
+        yield f'src/lua/permissions.lua does not ask about {command}, which a script uses'
+    for command in sorted(named - used):
+        yield f'src/lua/permissions.lua asks about {command}, which no script uses'
+
+
 def plant(root, path, text):
     with open(os.path.join(root, path), 'a', encoding='utf-8') as file:
         file.write(text)
@@ -119,6 +137,8 @@ def plant(root, path, text):
 def check_self(root):
     """Plants one fault at a time into a copy of the tree and expects its check to see it."""
     faults = [
+        (check_commands, 'src/lua/break.lua', "redis.call('APPEND', KEYS[1], 'x')\n"),
+        (check_commands, 'src/lua/permissions.lua', "may('APPEND key v')\n"),
         (check_includes, 'src/base/text.c', '#include "core/core.h"\n'),
         (check_includes, 'src/core/link.c', '#include <sys/socket.h>\n'),
         (check_includes, 'src/net/clock.c', '#include "api/client.h"\n'),
@@ -128,6 +148,7 @@ def check_self(root):
         (check_banned, 'src/net/driver.c', 'void f(void) { abort(); }\n'),
         (check_banned, 'src/core/url.c', 'int f(void) { return atoi("1"); }\n'),
         (check_banned, 'src/core/url.c', 'void *f(void) { return malloc(1); }\n'),
+        (check_banned, 'src/api/hold.c', 'char *f(void) { return getenv("X"); }\n'),
     ]
     for check, path, text in faults:
         with tempfile.TemporaryDirectory() as copy:
@@ -135,7 +156,7 @@ def check_self(root):
                 if os.path.isdir(os.path.join(root, folder)):
                     shutil.copytree(os.path.join(root, folder), os.path.join(copy, folder))
             plant(copy, path, text)
-            if not any(path in fault for fault in check(copy)):
+            if not any(path in fault or 'APPEND' in fault for fault in check(copy)):
                 yield f'{check.__name__} does not see {text.strip()} in {path}'
     with tempfile.TemporaryDirectory() as copy:
         source = os.path.join(copy, 'x.c')
@@ -148,6 +169,7 @@ def check_self(root):
 
 def main():
     checks = {'includes': check_includes, 'banned': check_banned, 'exports': check_exports,
+              'commands': check_commands,
               'self-test': check_self}
     faults = list(checks[sys.argv[1]](*sys.argv[2:]))
     print('\n'.join(faults) if faults else f'{sys.argv[1]}: nothing to complain of')

@@ -52,7 +52,6 @@ static const struct {
     {"redis://host/1/2", 0},
     {"redis://host/99999999999999999999", 0},
     {"redis://host?db=1", 0},
-    {"redis://user@host", 0},
     {"redis://:p%zz@host", 11},
     {"redis://:p%4@host", 11},
     {"redis://:p%00q@host", 11},
@@ -94,12 +93,6 @@ static void a_null_url(void **state)
     refuse_client(NULL, "URL");
 }
 
-static void tls_is_not_built_in_yet(void **state)
-{
-    (void)state;
-    refuse_client("rediss://localhost", "TLS");
-}
-
 /* A unix socket's address has room for 107 bytes. */
 static void an_over_long_socket_path(void **state)
 {
@@ -124,7 +117,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_urls_are_pointed_at),
         cmocka_unit_test(a_null_url),
-        cmocka_unit_test(tls_is_not_built_in_yet),
         cmocka_unit_test(an_over_long_socket_path),
         cmocka_unit_test(a_text_never_shows_the_password),
     };

@@ -6,6 +6,7 @@
 #include "node.h"
 
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,10 +87,23 @@ static bool say_instead(struct node *node, hf__buffer *out)
     return true;
 }
 
+/* What the test wants to be denied: of the commands, or of the keys that are asked about. */
+static void tell_denied(const struct node *node, bool keys, hf__buffer *out)
+{
+    const char *denied = keys ? node->denied_key : node->denied_command;
+    say_array(out, denied != NULL ? 1 : 0);
+    if (denied != NULL)
+        say_bulk(out, hf__slice_text(denied));
+}
+
 static void run_script(struct node *node, const hf__slice *words, size_t count, hf__buffer *out)
 {
     bool whole = is(words[0], "EVAL");
     int id = script_of(words[1]);
+    if (id == HF__SCRIPT_PERMISSIONS) {
+        tell_denied(node, is(words[3], "keys"), out);
+        return;
+    }
     node_expect(count > 3, "a script without keys");
     size_t keys = strtoul(words[2].bytes, NULL, 10);
     node_expect(keys <= count - 3, "more keys than words");
@@ -110,13 +124,13 @@ static void run_script(struct node *node, const hf__slice *words, size_t count, 
 
 static void run_info(struct node *node, hf__slice section, hf__buffer *out)
 {
-    char text[200];
+    char text[400];
     if (is(section, "server") && node->greeting_error != NULL) {
         say(out, node->greeting_error);
         return;
     }
-    snprintf(text, sizeof(text), "# Section\r\nrole:%s\r\nrun_id:%s\r\nend:1\r\n", node->role,
-             node->run_id);
+    snprintf(text, sizeof(text), "# Section\r\nrole:%s\r\nrun_id:%s\r\n%s\r\nend:1\r\n", node->role,
+             node->run_id, node->info != NULL ? node->info : "");
     say_bulk(out, hf__slice_text(text));
 }
 
@@ -160,6 +174,12 @@ static void run_command(struct node *node, const hf__slice *words, size_t count,
     } else if (is(words[0], "INFO")) {
         node->greetings += is(words[1], "server");
         run_info(node, words[1], out);
+    } else if (is(words[0], "TIME")) {
+        char seconds[32];
+        snprintf(seconds, sizeof(seconds), "%" PRId64, node->wall_s);
+        say_array(out, 2);
+        say_bulk(out, hf__slice_text(seconds));
+        say_bulk(out, hf__slice_text("0"));
     } else if (is(words[0], "SCRIPT")) {
         node->knows_scripts = true;
         say_bulk(out, hf__slice_text(hf__scripts[script_of(words[2])].sha1));

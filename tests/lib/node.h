@@ -51,6 +51,10 @@ struct node {
     const char *canned[NODE_CANNED]; /* replies to the next requests, instead of serving them */
     int canned_count;
     const char *always;         /* reply to every request, instead of serving it; NULL: none */
+    const char *info;           /* further lines of every INFO; may be NULL */
+    int64_t wall_s;             /* what TIME says */
+    const char *denied_command; /* what the script permissions names; NULL: nothing */
+    const char *denied_key;
     const char *greeting_error; /* reply to INFO server, instead of the text */
     const char *denies;         /* a command that its users may not use; NULL: none */
     node_subscriber subscribers[NODE_SUBSCRIBERS];

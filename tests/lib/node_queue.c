@@ -137,7 +137,7 @@ void queue_announce(const script *s, const char *word, hf__slice value, int64_t 
 {
     char channel[NODE_CHANNEL], text[1024];
     hf__slice key = s->keys[KEY_FENCE];
-    snprintf(channel, sizeof(channel), "hf:e%.*s", (int)key.length - 4, key.bytes + 4);
+    snprintf(channel, sizeof(channel), "hf:e:%.*s", (int)key.length, key.bytes);
     int length = snprintf(text, sizeof(text), "%s %" PRId64 " %" PRId64 " %.*s", word, minted,
                           lease, (int)value.length, value.bytes);
     if (!node_denies(s->node, "PUBLISH"))

@@ -82,7 +82,8 @@ static void put_head(words *w, int script, const char *name, const char *letters
     put(w, hf__slice_text(counts[strlen(letters)]));
     put(w, hf__slice_text(name));
     for (size_t i = 0; letters[i] != '\0'; i++) {
-        size_t made = hf__side_key(w->side[i], letters[i], name, length, hf__slot(name, length));
+        size_t made = hf__side_key(w->side[i], HF__SLICE(""), letters[i], hf__slice_text(name),
+                                   hf__slot(name, length));
         put(w, (hf__slice){w->side[i], made});
     }
 }

@@ -35,6 +35,11 @@ void stage_begin(const stage_setup *setup)
     config.reply_timeout = hf__span_ms(setup->reply_timeout_ms ? setup->reply_timeout_ms : 1000);
     config.call_timeout = hf__span_ms(setup->call_timeout_ms ? setup->call_timeout_ms : 3000);
     config.fence_keep = hf__span_ms(3600000);
+    config.side_prefix = hf__slice_text(setup->side_prefix != NULL ? setup->side_prefix : "");
+    for (int i = 0; i < HF__CHECK_KINDS; i++)
+        config.checks[i] = setup->checks;
+    if (setup->checks == HF_CHECK_DEFAULT)
+        config.checks[HF__CHECK_REPLICA] = HF_CHECK_REFUSE;
     snprintf(config.client_id, sizeof(config.client_id), STAGE_CLIENT);
     s->now = (hf__instant){1000000000};
     s->cut_after = STAGE_UNLIMITED;
@@ -138,7 +143,15 @@ static void connect_wire(int link)
         return;
     }
     the_stage.wires[link].open = true;
-    step((hf__event){.kind = HF__EVENT_CONNECTED, .link = link});
+    hf_credentials credentials = {.user = ""};
+    const hf__url *server = &the_stage.server;
+    snprintf(credentials.user, sizeof(credentials.user), "%s", server->user ? server->user : "");
+    snprintf(credentials.password, sizeof(credentials.password), "%s",
+             server->password ? server->password : "");
+    step((hf__event){.kind = HF__EVENT_CONNECTED,
+                     .link = link,
+                     .wall = {STAGE_WALL_S * 1000000},
+                     .credentials = server->password != NULL ? &credentials : NULL});
 }
 
 /* How many of `count` bytes may pass before the wires are cut. */

@@ -68,6 +68,7 @@ typedef struct stage {
     bool listens_by_hand; /* the test asks what there is to tell by itself */
 } stage;
 
+#define STAGE_WALL_S  INT64_C(1700000000) /* what time it is when a connection is made */
 #define STAGE_CHANNEL "hf:c:" STAGE_CLIENT
 #define STAGE_CLIENT  "00000000000000000000000000000007"
 
@@ -98,6 +99,8 @@ typedef struct stage_setup {
     int local_turns; /* 0: none, so every call is alone */
     bool messages;   /* there is a subscription, so those who wait queue; else they poll */
     const char *url;
+    const char *side_prefix;
+    hf_check checks; /* all of them; default: only a replica is refused */
 } stage_setup;
 
 void stage_begin(const stage_setup *setup);

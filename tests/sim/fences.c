@@ -53,7 +53,8 @@ void fences_begin(world *w)
         unsigned slot = hf__slot(name, length);
         for (int side = 0; side < SIDES; side++)
             w->locks[i].side_length[side] =
-                hf__side_key(w->locks[i].side[side], side_letters[side], name, length, slot);
+                hf__side_key(w->locks[i].side[side], HF__SLICE(""), side_letters[side],
+                             (hf__slice){name, length}, slot);
     }
 }
 

@@ -238,7 +238,7 @@ static sim_buffer bytes_said(uint64_t from_seed)
     sim_server *other = sim_server_new();
     sim_server_connect(other, 0);
     for (int i = 0; i < 3000; i++) {
-        hf__buffer request = {NULL, 0, 0, 0};
+        hf__buffer request = {.bytes = NULL};
         const char *bytes = NULL;
         stream.now_ms = 1700000000000 + i * 500;
         sim_server_set_time(other, stream.now_ms * 1000);

@@ -97,7 +97,7 @@ static void a_release_without_permission_hands_on(void **state)
     sim_server_connect(server, 3);
     sim_server_deny(server, 3, SIM_NO_PUBSUB);
     (void)RUN("SCRIPT", "LOAD", hf__scripts[HF__SCRIPT_RELEASE].body);
-    hf__buffer request = {NULL, 0, 0, 0};
+    hf__buffer request = {.bytes = NULL};
     const char *words[] = {"EVALSHA",    hf__scripts[HF__SCRIPT_RELEASE].sha1,
                            ACQUIRE_KEYS, CLIENT("1") ":1@h",
                            "0",          "1000"};

@@ -202,7 +202,8 @@ static void put_script(words *w, int script, const char *name, const char *lette
     put(w, name);
     for (size_t i = 0; letters[i] != '\0'; i++) {
         char *place = w->texts[w->count];
-        size_t made = hf__side_key(place, letters[i], name, length, hf__slot(name, length));
+        size_t made = hf__side_key(place, HF__SLICE(""), letters[i], (hf__slice){name, length},
+                                   hf__slot(name, length));
         w->all[w->count++] = (hf__slice){place, made};
         place[made] = '\0';
     }
@@ -317,7 +318,10 @@ static void listen_all(void)
         hang_up(i);
         snprintf(channel, sizeof(channel), "hf:c:%032d", i);
         subscribe(i, channel);
-        channel[hf__side_key(channel, 'e', "x", 1, hf__slot("x", 1))] = '\0';
+        size_t length = (size_t)snprintf(channel, sizeof(channel), "hf:e:");
+        length +=
+            hf__side_key(channel + length, HF__SLICE(""), 'f', HF__SLICE("x"), hf__slot("x", 1));
+        channel[length] = '\0';
         subscribe(i, channel);
     }
 }

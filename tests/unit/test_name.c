@@ -113,7 +113,8 @@ static side_key make_side_key(char letter, const char *name, size_t length)
     side_key made;
     made.bytes = malloc(length + HF__SIDE_KEY_EXTRA);
     assert_non_null(made.bytes);
-    made.length = hf__side_key(made.bytes, letter, name, length, hf__slot(name, length));
+    made.length = hf__side_key(made.bytes, HF__SLICE(""), letter, (hf__slice){name, length},
+                               hf__slot(name, length));
     assert_true(made.length <= length + HF__SIDE_KEY_EXTRA);
     return made;
 }

@@ -28,7 +28,7 @@ static void malformed_messages_are_not_seen(void **state)
     expect_seen(HF_SEEN_FREE, "", 0);
     char channel[NODE_CHANNEL];
     const char *key = node_side(&S.node, 'f', "x")->name.bytes;
-    snprintf(channel, sizeof(channel), "hf:e%s", key + 4);
+    snprintf(channel, sizeof(channel), "hf:e:%s", key);
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         node_publish(&S.node, channel, texts[i], strlen(texts[i]));
         stage_run();

@@ -50,6 +50,9 @@ static const struct {
     {"redis://me:a@b@h", "h", 6379, NULL, "me", "a@b", 0, "h:6379"},
     {"redis://a%40b%3Ac:%2f%3F%23%25@h", "h", 6379, NULL, "a@b:c", "/?#%", 0, "h:6379"},
     {"redis://:%e2%82%ac%01@h", "h", 6379, NULL, NULL, "\xe2\x82\xac\x01", 0, "h:6379"},
+    {"redis://me@h", "h", 6379, NULL, "me", NULL, 0, "h:6379"},
+    {"rediss://h", "h", 6379, NULL, NULL, NULL, 0, "h:6379"},
+    {"rediss://me:pw@[::1]:7/2", "::1", 7, NULL, "me", "pw", 2, "[::1]:7"},
     {"redis://[::1]", "::1", 6379, NULL, NULL, NULL, 0, "[::1]:6379"},
     {"redis://[fe80::1%eth0]:7/1", "fe80::1%eth0", 7, NULL, NULL, NULL, 1, "[fe80::1%eth0]:7"},
     {"redis://u:p@[2001:db8::2]:70", "2001:db8::2", 70, NULL, "u", "p", 0, "[2001:db8::2]:70"},
@@ -57,6 +60,7 @@ static const struct {
     {"unix:///run/redis.sock", NULL, 0, "/run/redis.sock", NULL, NULL, 0, "/run/redis.sock"},
     {"unix:///", NULL, 0, "/", NULL, NULL, 0, "/"},
     {"unix:///s?db=15", NULL, 0, "/s", NULL, NULL, 15, "/s"},
+    {"unix://me@/s", NULL, 0, "/s", "me", NULL, 0, "/s"},
     {"unix://:pw@/s", NULL, 0, "/s", NULL, "pw", 0, "/s"},
     {"unix://me:p%20w@/a/b?db=2", NULL, 0, "/a/b", "me", "p w", 2, "/a/b"},
     {"unix:///a@b:c", NULL, 0, "/a@b:c", NULL, NULL, 0, "/a@b:c"},
@@ -73,6 +77,7 @@ static void documented_forms_are_understood(void **state)
             fail_msg("%s: %s", good[i].text, error.text);
         expect_same(url.host, good[i].host);
         expect_same(url.path, good[i].path);
+        assert_int_equal(url.tls, strncmp(good[i].text, "rediss:", 7) == 0);
         expect_same(url.user, good[i].user);
         expect_same(url.password, good[i].password);
         assert_int_equal(url.port, good[i].port);
@@ -109,13 +114,12 @@ static const struct {
     int position; /* of the character, counted from 1 */
     const char *part;
 } bad[] = {
-    {"", 1, "redis:// or unix://"},
-    {"localhost:6379", 1, "redis:// or unix://"},
-    {"http://h", 1, "redis:// or unix://"},
-    {"REDIS://h", 1, "redis:// or unix://"},
-    {"redis:/h", 1, "redis:// or unix://"},
-    {" redis://h", 1, "redis:// or unix://"},
-    {"rediss://h", 1, "TLS"},
+    {"", 1, "rediss:// or unix://"},
+    {"localhost:6379", 1, "rediss:// or unix://"},
+    {"http://h", 1, "rediss:// or unix://"},
+    {"REDIS://h", 1, "rediss:// or unix://"},
+    {"redis:/h", 1, "rediss:// or unix://"},
+    {" redis://h", 1, "rediss:// or unix://"},
     {"redis://", 9, "host name"},
     {"redis://:6379", 9, "host name"},
     {"redis:///0", 9, "host name"},
@@ -147,7 +151,6 @@ static const struct {
     {"redis://h/ ", 11, "database number"},
     {"redis://h?db=1", 10, "nothing of the kind"},
     {"redis://h#x", 10, "nothing of the kind"},
-    {"redis://user@h", 13, "password belongs before '@'"},
     {"redis://@h", 9, "password belongs before '@'"},
     {"redis://u:%@h", 11, "hexadecimal"},
     {"redis://u:%4@h", 11, "hexadecimal"},
@@ -160,7 +163,7 @@ static const struct {
     {"unix://path", 8, "absolute path"},
     {"unix://host/path", 8, "no host"},
     {"unix://u:p@host/x", 12, "no host"},
-    {"unix://u@/p", 9, "password belongs before '@'"},
+    {"unix://@/p", 8, "password belongs before '@'"},
     {"unix://u:%zz@/p", 10, "hexadecimal"},
     {"unix:///p?x", 10, "?db=NUMBER"},
     {"unix:///p?", 10, "?db=NUMBER"},
@@ -209,13 +212,13 @@ static void the_error_may_be_null(void **state)
 
 /* Each goes wrong somewhere else, before, in or after the password. */
 static const char *const leaky[] = {
-    "redis//:s3cret@h",          "http://u:s3cret@h",       "rediss://u:s3cret@h",
-    "redis://s3cret@h",          "redis://u:s3cret%@h",     "redis://u:%s3cret@h",
+    "redis//:s3cret@h",          "http://u:s3cret@h",       "rediss://u:s3cret@",
+    "redis://@s3cret",           "redis://u:s3cret%@h",     "redis://u:%s3cret@h",
     "redis://u:s3cret@",         "redis://u:s3cret@h:x",    "redis://u:s3cret@h/x",
     "redis://u:s3cret@h?x",      "redis://u:s3cret@[h",     "redis://u:s3cret/x@h",
     "redis://u:s3cret?x@h",      "redis://u:s3cret#x@h",    "redis://u:s3cret@h h",
     "redis://u:s3cret@h:99999",  "unix://u:s3cret@",        "unix://u:s3cret@host/p",
-    "unix://s3cret@/p",          "unix://u:s3cret@/p?x",    "unix://u:s3cret/x@/p",
+    "unix://@s3cret/p",          "unix://u:s3cret@/p?x",    "unix://u:s3cret/x@/p",
     "unix://u:s3cret@/p?db=x",   "redis://u:%73%33cret%@h", "redis://u:s3cret",
     "redis:// :s3cret@h:s3cret", "redis://u:p@h:s3cret/0",  "redis://h/s3cret",
 };

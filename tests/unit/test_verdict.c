@@ -77,7 +77,7 @@ static void plain_errors(void **state)
         {"NOPERM this user has no permissions to run the 'eval' command", HF__VERDICT_FINAL,
          HF_EDENIED},
         {"NOPERM this user has no permissions to access one of the keys used as arguments",
-         HF__VERDICT_FINAL, HF_EDENIED},
+         HF__VERDICT_KEY, HF_EDENIED},
         {"DENIED Redis is running in protected mode because protected mode is enabled",
          HF__VERDICT_FINAL, HF_EDENIED},
         {"ERR AUTH <password> called without any password configured for the default user. Are you "

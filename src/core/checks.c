@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* What a server says about itself on a new connection, and whether it is fit to keep locks. Each
+ * thing that is not as it should be is ignored, logged or a reason to refuse the server, as the
+ * application has chosen; a warning is logged once for each server process, not for each
+ * connection. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/checks.h"
+
+enum { OLDEST_MAJOR = 6, OLDEST_MINOR = 2, CLOCK_OFFSET_MAX_S = 5, US_PER_S = 1000000 };
+
+/* Finds "field:value" in an INFO text; the value ends at the line's end. */
+static hf__slice info_field(const hf__reply *reply, const char *field)
+{
+    size_t length = strlen(field);
+    const char *line = reply->text;
+    while (line != NULL) {
+        if (strncmp(line, field, length) == 0 && line[length] == ':')
+            return (hf__slice){line + length + 1, strcspn(line + length + 1, "\r\n")};
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return (hf__slice){NULL, 0};
+}
+
+static bool is(hf__slice value, const char *text)
+{
+    return value.length == strlen(text) && memcmp(value.bytes, text, value.length) == 0;
+}
+
+/* The server is not as it should be. False: it is refused, and the connection has failed. */
+static bool complain(hf__link *link, hf__check_kind kind, hf_status refusal, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
+
+static bool complain(hf__link *link, hf__check_kind kind, hf_status refusal, const char *format,
+                     ...)
+{
+    hf__core *core = link->core;
+    char text[200];
+    va_list arguments;
+    va_start(arguments, format);
+    hf__vformat(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    const char *server = core->config.server->display;
+    if (core->config.checks[kind] == HF_CHECK_REFUSE) {
+        hf__link_fail(link, refusal, "%s %s", server, text);
+        return false;
+    }
+    if (core->config.checks[kind] == HF_CHECK_WARN && !core->warned[kind])
+        hf__log(core, HF_LOG_WARNING, "%s %s", server, text);
+    core->warned[kind] = true;
+    return true;
+}
+
+static bool check_version(hf__link *link, hf__slice version)
+{
+    uint64_t major = 0, minor = 0;
+    size_t digits = hf__parse_leading(version.bytes, version.length, INT32_MAX, &major);
+    if (digits == 0 || digits == version.length)
+        return true; /* one that does not say */
+    hf__parse_leading(version.bytes + digits + 1, version.length - digits - 1, INT32_MAX, &minor);
+    if (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR))
+        return true;
+    return complain(link, HF__CHECK_VERSION, HF_EUNSAFE,
+                    "is Redis %u.%u; locks need %d.%d or newer", (unsigned)major, (unsigned)minor,
+                    OLDEST_MAJOR, OLDEST_MINOR);
+}
+
+/* A new run id is another server process: one that may have forgotten what it granted. */
+bool hf__check_server(hf__link *link, const hf__reply *reply)
+{
+    hf__core *core = link->core;
+    char run_id[sizeof(link->run_id)] = "";
+    hf__slice field = info_field(reply, "run_id");
+    hf__printable(run_id, sizeof(run_id), field.bytes, field.length);
+    if (strcmp(run_id, link->run_id) != 0) {
+        memcpy(link->run_id, run_id, sizeof(run_id));
+        link->run++;
+    }
+    if (strcmp(run_id, core->warned_run_id) != 0) {
+        memcpy(core->warned_run_id, run_id, sizeof(run_id));
+        memset(core->warned, 0, sizeof(core->warned));
+    }
+    return check_version(link, info_field(reply, "redis_version"));
+}
+
+bool hf__check_replication(hf__link *link, const hf__reply *reply)
+{
+    if (!is(info_field(reply, "role"), "slave"))
+        return true;
+    return complain(link, HF__CHECK_REPLICA, HF_EUNAVAILABLE,
+                    "is a replica; locks need the primary");
+}
+
+bool hf__check_memory(hf__link *link, const hf__reply *reply)
+{
+    char shown[40];
+    hf__slice limit = info_field(reply, "maxmemory"),
+              policy = info_field(reply, "maxmemory_policy");
+    if (policy.length == 0 || is(policy, "noeviction") || is(limit, "0"))
+        return true;
+    hf__printable(shown, sizeof(shown), policy.bytes, policy.length);
+    return complain(
+        link, HF__CHECK_EVICTION, HF_EUNSAFE,
+        "drops keys, and locks with them, when its memory is full (maxmemory-policy %s); "
+        "set it to noeviction",
+        shown);
+}
+
+bool hf__check_persistence(hf__link *link, const hf__reply *reply)
+{
+    if (!is(info_field(reply, "aof_enabled"), "0"))
+        return true;
+    return complain(link, HF__CHECK_PERSISTENCE, HF_EUNSAFE,
+                    "forgets locks when it restarts (appendonly is off)");
+}
+
+/* The server looked at its clock at some time between our question and its answer. */
+bool hf__check_clock(hf__link *link, const hf__reply *reply)
+{
+    const hf__reply *parts = reply->elements;
+    uint64_t seconds = 0;
+    if (reply->count != 2 || parts[0].kind != HF__REPLY_TEXT ||
+        !hf__parse_decimal(parts[0].text, parts[0].length, INT64_MAX / US_PER_S / 2, &seconds) ||
+        link->greeted_wall.us == 0)
+        return true;
+    int64_t passed_us = hf__between(link->greeted, link->core->now).ns / 1000;
+    int64_t ahead_us = (int64_t)seconds * US_PER_S - link->greeted_wall.us;
+    int64_t most_us = CLOCK_OFFSET_MAX_S * US_PER_S;
+    if (ahead_us <= most_us + passed_us && ahead_us >= -most_us - US_PER_S)
+        return true;
+    return complain(link, HF__CHECK_CLOCK, HF_EUNSAFE,
+                    "has a clock that is about %lld s %s ours; one that is set right jumps, and a "
+                    "jump ends locks early",
+                    (long long)((ahead_us < 0 ? -ahead_us : ahead_us) / US_PER_S),
+                    ahead_us < 0 ? "behind" : "ahead of");
+}

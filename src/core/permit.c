@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Which permission is missing. A server that denies something inside a script, or a key of one,
+ * does not say what; so it is asked, by permissions.lua, which needs nothing but EVAL.
+ *
+ * The commands are asked about in the greeting, for the lock of whoever waits for the connection:
+ * somebody who may take a lock and not give it back should learn that before. Keys are asked about
+ * when a call was refused because of one, by the request that was refused: it goes once more, as
+ * the question. */
+#include <string.h>
+
+#include "base/text.h"
+#include "core/fail.h"
+#include "core/name.h"
+#include "core/state.h"
+
+enum { LETTERS = 4, WORDS_MAX = 5 + LETTERS, SHOWN_MAX = 60, LIST_MAX = 150 };
+
+static const char letters[] = "qfwh"; /* of the side keys */
+
+/* The lock that a request is about; an empty key: none. */
+static hf__slice key_of(const hf__request *request, unsigned *slot)
+{
+    if (request->kind == HF__REQUEST_QUERY) {
+        const hf__query *query = hf__request_query(request);
+        *slot = query->slot;
+        return (hf__slice){query->bytes, query->key_length};
+    }
+    const hf_hold *hold = hf__request_hold(request);
+    *slot = hold->slot;
+    return hf__hold_key(hold);
+}
+
+static size_t begin(hf__slice *words, hf__slice what, hf__slice key)
+{
+    const hf__script *script = &hf__scripts[HF__SCRIPT_PERMISSIONS];
+    words[0] = HF__SLICE("EVAL");
+    words[1] = (hf__slice){script->body, script->length};
+    words[2] = HF__SLICE("0");
+    words[3] = what;
+    words[4] = key;
+    return 5;
+}
+
+bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out)
+{
+    hf__slice words[WORDS_MAX];
+    unsigned slot;
+    size_t count = begin(words, HF__SLICE("commands"), key_of(request, &slot));
+    return hf__resp_encode(out, words, count);
+}
+
+bool hf__permit_ask_keys(const hf__request *request, hf__buffer *out)
+{
+    char side[LETTERS][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
+    hf__slice words[WORDS_MAX];
+    unsigned slot;
+    hf__slice key = key_of(request, &slot);
+    hf__slice prefix = hf__request_link(request)->core->config.side_prefix;
+    size_t count = begin(words, HF__SLICE("keys"), key);
+    for (int i = 0; i < LETTERS; i++) {
+        size_t length = hf__side_key(side[i], prefix, letters[i], key, slot);
+        words[count++] = (hf__slice){side[i], length};
+    }
+    return hf__resp_encode(out, words, count);
+}
+
+bool hf__permit_read(const hf__reply *reply, const char *server, const char *what, hf_error *error)
+{
+    char list[LIST_MAX] = "", shown[SHOWN_MAX];
+    size_t length = 0;
+    if (reply->kind != HF__REPLY_ARRAY || reply->count == 0)
+        return false;
+    for (size_t i = 0; i < reply->count; i++) {
+        const hf__reply *denied = &reply->elements[i];
+        if (denied->kind != HF__REPLY_TEXT)
+            return false;
+        hf__printable(shown, sizeof(shown), denied->text, denied->length);
+        if (length + strlen(shown) + sizeof(", ...") >= sizeof(list)) {
+            hf__format(list + length, sizeof(list) - length, ", ...");
+            break;
+        }
+        hf__format(list + length, sizeof(list) - length, "%s%s", i > 0 ? ", " : "", shown);
+        length = strlen(list);
+    }
+    hf__fail(error, HF_EDENIED, "%s denies us %s %s (docs/wire.md, Permissions)", server, what,
+             list);
+    return true;
+}
