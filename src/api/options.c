@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Checking what the caller hands in, before anything is done with it.
- *
- * Option structs may grow at their end. A caller that was compiled against an older header passes a
- * smaller size and gets zeros, that is defaults, for the rest. A newer one passes a larger size,
- * which is accepted as long as what we do not know is zero. */
+/* Checking what the caller hands in, before anything is done with it. Option structs may grow at
+ * their end: see base/sized.h. */
 #include <string.h>
 
 #include "api/client.h"
+#include "base/sized.h"
 #include "core/fail.h"
 #include "core/holder.h"
 
@@ -26,14 +24,10 @@ enum {
 static hf_status read_struct(const void *given, size_t given_size, void *options, size_t size,
                              hf_error *error)
 {
-    const char *bytes = given;
-    size_t known = given_size < size ? given_size : size;
-    if (given_size == 0 || given_size % sizeof(size_t) != 0 || given_size > 65536)
+    if (!hf__sized_is_plausible(given_size))
         return hf__fail(error, HF_EINVAL, "options: set size, or use HF_CLIENT() or HF_ACQUIRE()");
-    for (size_t i = size; i < given_size; i++)
-        if (bytes[i] != 0)
-            return hf__fail(error, HF_EINVAL, "options: made for a newer version of the library");
-    memcpy(options, given, known);
+    if (!hf__sized_copy(given, given_size, options, size))
+        return hf__fail(error, HF_EINVAL, "options: made for a newer version of the library");
     return HF_OK;
 }
 
@@ -83,13 +77,15 @@ static hf_status read_checks(hf_client_options *options, hf_error *error)
     return status;
 }
 
+/* Before 0.4 it ended before `describe`. */
 static hf_status check_transport(const hf_transport *transport, hf_error *error)
 {
     if (transport == NULL)
         return HF_OK;
-    if (transport->size != sizeof(*transport) || transport->open == NULL ||
-        transport->connected == NULL || transport->descriptor == NULL || transport->read == NULL ||
-        transport->write == NULL || transport->close == NULL)
+    if ((transport->size != sizeof(*transport) &&
+         transport->size != offsetof(hf_transport, describe)) ||
+        transport->open == NULL || transport->connected == NULL || transport->descriptor == NULL ||
+        transport->read == NULL || transport->write == NULL || transport->close == NULL)
         return hf__fail(error, HF_EINVAL, "transport: size is wrong or a function is missing");
     return HF_OK;
 }

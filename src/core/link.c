@@ -241,6 +241,8 @@ void hf__link_connected(hf__link *link, const hf__event *event)
     link->state = HF__LINK_GREETING;
     hf__reader_free(link->reader);
     link->reader = hf__reader_new();
+    hf__format(link->protection, sizeof(link->protection), "%s",
+               event->reason != NULL ? event->reason : "");
     link->greeted = link->core->now;
     link->greeted_wall = event->wall;
     if (link->reader == NULL || !hf__greeting_send(link, event->credentials)) {
@@ -252,8 +254,10 @@ void hf__link_connected(hf__link *link, const hf__event *event)
 
 void hf__link_ready(hf__link *link)
 {
-    hf__log(link->core, link->failures > 0 ? HF_LOG_INFO : HF_LOG_DEBUG, "connected to %s",
-            link->core->config.server->display);
+    bool protected = link->protection[0] != '\0';
+    hf__log(link->core, link->failures > 0 ? HF_LOG_INFO : HF_LOG_DEBUG, "connected to %s%s%s%s",
+            link->core->config.server->display, protected ? " (" : "", link->protection,
+            protected ? ")" : "");
     link->state = HF__LINK_READY;
     link->pongs = link->pings; /* those that were lost with the last connection */
     link->trouble = (hf_error){.status = HF_OK};
@@ -383,8 +387,9 @@ void hf__link_timer(hf__link *link)
             link->state = HF__LINK_DOWN;
         break;
     case HF__LINK_CONNECTING:
-        hf__link_fail(link, HF_EUNAVAILABLE, "%s did not accept a connection within %lld ms",
-                      config->server->display, (long long)hf__span_to_ms(config->connect_timeout));
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s did not accept a %sconnection within %lld ms",
+                      config->server->display, config->server->tls ? "TLS " : "",
+                      (long long)hf__span_to_ms(config->connect_timeout));
         break;
     case HF__LINK_GREETING:
         hf__link_fail_silent(link);

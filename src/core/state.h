@@ -186,6 +186,7 @@ struct hf__link {
     unsigned failures;                        /* in a row */
     hf__instant last_failure;                 /* of an attempt to connect */
     hf_error trouble;                         /* why the last connection or attempt failed */
+    char protection[64];                      /* of the connection, for people; may be empty */
     unsigned char greeting[HF__GREETING_MAX]; /* what was asked, in order */
     unsigned greeting_length;
     unsigned greeting_answered;

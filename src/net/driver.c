@@ -4,6 +4,7 @@
  * how those that wait wait is said in steer.c. */
 #include "net/engine.h"
 
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -318,7 +319,7 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     d->kick = d->park_kick = d->park_timer = d->loop = -1;
     d->own_loop = config->own_loop;
     hf__operations_init(d);
-    d->transport = config->transport;
+    memcpy(&d->transport, config->transport, config->transport->size);
     d->endpoint = (hf_endpoint){server->host, server->port, server->path};
     d->secret = config->secret;
     d->log = config->log;

@@ -34,7 +34,7 @@ typedef struct hf__waiter { /* a thread that waits while another one drives */
 struct hf__driver {
     pthread_mutex_t mutex;
     hf__core *core;
-    const hf_transport *transport;
+    hf_transport transport; /* zeros in place of what an older one does not have */
     hf_endpoint endpoint;
     hf__secret secret;
     uint64_t last_port; /* its number */

@@ -50,7 +50,7 @@ void hf__loop_watch(hf__driver *d, int link)
     int wait = hf__port_wait(port);
     if (port->watched && port->watched_wait == wait)
         return;
-    int descriptor = d->transport->descriptor(port->connection);
+    int descriptor = d->transport.descriptor(port->connection);
     struct epoll_event entry = {.events = (wait & HF_WAIT_READ ? EPOLLIN : 0U) |
                                           (wait & HF_WAIT_WRITE ? EPOLLOUT : 0U),
                                 .data.u32 = (uint32_t)link};
@@ -65,7 +65,7 @@ void hf__loop_forget(hf__driver *d, int link)
 {
     if (!has_set(d))
         return;
-    int descriptor = d->transport->descriptor(d->ports[link].connection);
+    int descriptor = d->transport.descriptor(d->ports[link].connection);
     if (descriptor >= 0)
         epoll_ctl(d->loop, EPOLL_CTL_DEL, descriptor, NULL);
 }

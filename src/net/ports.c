@@ -29,15 +29,45 @@ void hf__engine_step(hf__driver *d, hf__event *event)
     hf__core_step(d->core, event);
 }
 
+/* What the transport has to say about a connection, if it has; NULL: nothing. */
+static const char *describe(const hf__driver *d, int link)
+{
+    void *connection = d->ports[link].connection;
+    if (connection == NULL || d->transport.describe == NULL)
+        return NULL;
+    const char *text = d->transport.describe(connection);
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+/* Failures that no further attempt will change; HF_OK: it is not one of them. */
+static hf_status final_status(int failure)
+{
+    if (failure == -HF_PEER_UNSAFE)
+        return HF_EUNSAFE;
+    return failure == -HF_PEER_DENIES ? HF_EDENIED : HF_OK;
+}
+
+static const char *plain_reason(int failure, char *place, size_t capacity)
+{
+    if (failure == 0)
+        return "closed the connection";
+    if (failure == ENXIO)
+        return "the host name cannot be resolved";
+    if (final_status(failure) != HF_OK)
+        return hf_status_text(final_status(failure));
+    return strerror_r(failure, place, capacity);
+}
+
 static void step_disconnected(hf__driver *d, int link, int failure)
 {
     char text[128];
-    const char *reason = failure == 0 ? "closed the connection" : NULL;
-    if (failure == ENXIO)
-        reason = "the host name cannot be resolved";
+    const char *reason = failure != 0 ? describe(d, link) : NULL;
     if (reason == NULL)
-        reason = strerror_r(failure, text, sizeof(text));
-    hf__event event = {.kind = HF__EVENT_DISCONNECTED, .link = link, .reason = reason};
+        reason = plain_reason(failure, text, sizeof(text));
+    hf__event event = {.kind = HF__EVENT_DISCONNECTED,
+                       .link = link,
+                       .reason = reason,
+                       .status = final_status(failure)};
     hf__engine_step(d, &event);
 }
 
@@ -45,7 +75,7 @@ static void close_port(hf__driver *d, int link)
 {
     if (d->ports[link].connection != NULL) {
         hf__loop_forget(d, link);
-        d->transport->close(d->ports[link].connection);
+        d->transport.close(d->ports[link].connection);
     }
     d->ports[link] = (hf__port){0};
     d->ports_changed = true;
@@ -63,14 +93,13 @@ static void introduce(hf__driver *d, int link)
     hf_status status = hf__engine_fetch_credentials(d, &credentials, &given, &why);
     hf__event event = {.kind = status == HF_OK ? HF__EVENT_CONNECTED : HF__EVENT_DISCONNECTED,
                        .link = link,
+                       .status = status,
                        .wall = hf__clock_wall(),
                        .credentials = given ? &credentials : NULL};
-    if (status != HF_OK) {
-        event.reason = why.text;
-        event.status = status;
-    }
-    if (d->ports[link].number == number && !d->fork_guard.forked)
+    if (d->ports[link].number == number && !d->fork_guard.forked) {
+        event.reason = status == HF_OK ? describe(d, link) : why.text;
         hf__engine_step(d, &event);
+    }
     hf__wipe(&credentials, sizeof(credentials));
 }
 
@@ -78,7 +107,7 @@ static void introduce(hf__driver *d, int link)
 static void check_connected(hf__driver *d, int link)
 {
     hf__port *port = &d->ports[link];
-    int status = d->transport->connected(port->connection);
+    int status = d->transport.connected(port->connection);
     if (status < 0) {
         step_disconnected(d, link, -status);
         return;
@@ -93,7 +122,7 @@ static void check_connected(hf__driver *d, int link)
 static void open_port(hf__driver *d, int link)
 {
     hf__port *port = &d->ports[link];
-    int status = d->transport->open(d->transport->arg, &d->endpoint, &port->connection);
+    int status = d->transport.open(d->transport.arg, &d->endpoint, &port->connection);
     d->ports_changed = true;
     port->number = ++d->last_port;
     if (status < 0) {
@@ -143,7 +172,7 @@ static bool write_output(hf__driver *d, int link)
     const char *bytes;
     size_t count;
     while ((count = hf__core_output(d->core, link, &bytes)) > 0) {
-        int written = d->transport->write(port->connection, bytes, count);
+        int written = d->transport.write(port->connection, bytes, count);
         if (written < 0 && written != -EAGAIN) {
             step_disconnected(d, link, -written);
             return false;
@@ -234,7 +263,7 @@ bool hf__engine_left_bytes(const hf__driver *d)
 static void read_port(hf__driver *d, int link)
 {
     for (int i = 0; i < READS_PER_TURN && d->ports[link].connected && !d->fork_guard.forked; i++) {
-        int count = d->transport->read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
+        int count = d->transport.read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
         if (count == -EAGAIN)
             return;
         if (count <= 0) {
@@ -289,7 +318,7 @@ static nfds_t list_descriptors(hf__driver *d, struct pollfd *entries, int *links
     for (int i = 0; i < d->link_count; i++) {
         if (d->ports[i].connection == NULL)
             continue;
-        int descriptor = d->transport->descriptor(d->ports[i].connection);
+        int descriptor = d->transport.descriptor(d->ports[i].connection);
         d->blind = d->blind || descriptor < 0;
         if (descriptor < 0)
             continue;
@@ -325,7 +354,7 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
 void hf__engine_serve_blind(hf__driver *d)
 {
     for (int i = 0; d->blind && i < d->link_count; i++)
-        if (d->ports[i].connection != NULL && d->transport->descriptor(d->ports[i].connection) < 0)
+        if (d->ports[i].connection != NULL && d->transport.descriptor(d->ports[i].connection) < 0)
             hf__engine_serve(d, i);
 }
 
