@@ -93,12 +93,29 @@ static void add(struct arguments *arguments, const char *name, const char *value
     arguments->list[arguments->count++] = value;
 }
 
+static void add_tls(struct arguments *arguments, const struct redis_server_tls *tls,
+                    const char *port)
+{
+    if (tls->certificate == NULL)
+        return;
+    add(arguments, "--tls-port", port);
+    add(arguments, "--tls-cert-file", tls->certificate);
+    add(arguments, "--tls-key-file", tls->key);
+    add(arguments, "--tls-ca-cert-file", tls->authority);
+    add(arguments, "--tls-auth-clients",
+        tls->client_certificates != NULL ? tls->client_certificates : "no");
+    if (tls->protocols != NULL)
+        add(arguments, "--tls-protocols", tls->protocols);
+}
+
 static void run_server(const struct redis_server *server)
 {
     const struct redis_server_options *options = &server->options;
     struct arguments arguments = {.list = {"redis-server"}, .count = 1};
     char port[8];
+    char tls_port[8];
     (void)snprintf(port, sizeof(port), "%d", server->port);
+    (void)snprintf(tls_port, sizeof(tls_port), "%d", server->tls_port);
     add(&arguments, "--port", port);
     add(&arguments, "--bind", options->ipv6 ? "127.0.0.1 ::1" : "127.0.0.1");
     add(&arguments, "--unixsocket", server->socket);
@@ -109,6 +126,7 @@ static void run_server(const struct redis_server *server)
     add(&arguments, "--appendfsync", "always");
     if (options->password != NULL)
         add(&arguments, "--requirepass", options->password);
+    add_tls(&arguments, &options->tls, tls_port);
     for (size_t i = 0; options->extra != NULL && options->extra[i] != NULL; i += 2)
         add(&arguments, options->extra[i], options->extra[i + 1]);
     arguments.list[arguments.count] = NULL;
@@ -170,7 +188,10 @@ struct redis_server *redis_server_start(const struct redis_server_options *optio
     folder_make(server);
     for (int i = 0; i < PORT_TRIES; i++) {
         server->port = free_port();
+        server->tls_port = server->options.tls.certificate != NULL ? free_port() : 0;
         (void)snprintf(server->url, sizeof(server->url), "redis://127.0.0.1:%d", server->port);
+        (void)snprintf(server->tls_url, sizeof(server->tls_url), "rediss://localhost:%d",
+                       server->tls_port);
         if (launch(server))
             return server;
     }

@@ -16,21 +16,33 @@
 
 #include "process.h"
 
+/* Files are PEM, and must be there until the server has started. */
+struct redis_server_tls {
+    const char *certificate; /* NULL: no TLS */
+    const char *key;
+    const char *authority;           /* whose certificates of clients are good */
+    const char *client_certificates; /* "yes", "optional"; NULL: "no" */
+    const char *protocols;           /* such as "TLSv1.2"; NULL: the server's default */
+};
+
 struct redis_server_options {
-    bool ipv6;                /* listens on ::1 too */
-    bool keeps_data;          /* appendonly, fsync always: a restart brings the data back */
-    bool may_be_loading;      /* counts as started when it says LOADING */
-    const char *password;     /* requirepass */
-    const char *const *extra; /* more arguments, ended by NULL; must outlive the server */
+    bool ipv6;                   /* listens on ::1 too */
+    bool keeps_data;             /* appendonly, fsync always: a restart brings the data back */
+    bool may_be_loading;         /* counts as started when it says LOADING */
+    const char *password;        /* requirepass */
+    struct redis_server_tls tls; /* listens for TLS too, on a port of its own */
+    const char *const *extra;    /* more arguments, ended by NULL; must outlive the server */
 };
 
 struct redis_server {
     struct redis_server_options options;
     pid_t pid; /* 0: not running */
     int port;
+    int tls_port; /* 0: none */
     char folder[64];
     char socket[96];
     char url[64];      /* redis://127.0.0.1:PORT */
+    char tls_url[64];  /* rediss://localhost:PORT */
     char unix_url[96]; /* unix://SOCKET */
     redisContext *raw;
 };
