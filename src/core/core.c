@@ -228,8 +228,12 @@ static void on_bytes(hf__core *core, hf__event *event)
 static void on_disconnected(hf__core *core, hf__event *event)
 {
     hf_status status = event->status != HF_OK ? event->status : HF_EUNAVAILABLE;
-    hf__link_fail(&core->links[event->link], status, "%s: %s", core->config.server->display,
-                  event->reason);
+    hf__link *link = &core->links[event->link];
+    const hf__url *server = core->config.server;
+    bool mute = link->state == HF__LINK_GREETING && link->greeting_answered == 0;
+    bool hint = mute && server->host != NULL && !server->tls; /* it is the likeliest mistake */
+    hf__link_fail(link, status, "%s: %s%s", server->display, event->reason,
+                  hint ? "; if it expects TLS, its URL begins with rediss://" : "");
 }
 
 static void hold_timer_due(hf_hold *hold)

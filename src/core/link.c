@@ -198,12 +198,12 @@ static void note_trouble(hf__link *link, bool attempt)
 void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
 {
     va_list arguments;
+    if (link->state == HF__LINK_DOWN || link->state == HF__LINK_BACKOFF)
+        return; /* it has failed already, and the first reason is the good one */
     va_start(arguments, format);
     link->trouble.status = status;
     hf__vformat(link->trouble.text, sizeof(link->trouble.text), format, arguments);
     va_end(arguments);
-    if (link->state == HF__LINK_DOWN || link->state == HF__LINK_BACKOFF)
-        return;
 
     bool attempt = link->state != HF__LINK_READY || status == HF_ENOMEM;
     note_trouble(link, attempt);

@@ -71,6 +71,14 @@ static void step_disconnected(hf__driver *d, int link, int failure)
     hf__engine_step(d, &event);
 }
 
+/* Those that are in the space for reading. */
+static void step_bytes(hf__driver *d, int link, size_t count)
+{
+    hf__event event = {
+        .kind = HF__EVENT_BYTES, .link = link, .bytes = d->read_space, .count = count};
+    hf__engine_step(d, &event);
+}
+
 static void close_port(hf__driver *d, int link)
 {
     if (d->ports[link].connection != NULL) {
@@ -166,6 +174,15 @@ static void tell_caller(hf__driver *d, hf__call *call)
     }
 }
 
+/* A peer that hangs up may have said why before: that is still there to be read, and counts. */
+static void step_broken(hf__driver *d, int link, int failure)
+{
+    int count = d->transport.read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
+    if (count > 0)
+        step_bytes(d, link, (size_t)count);
+    step_disconnected(d, link, final_status(-count) != HF_OK ? -count : failure);
+}
+
 static bool write_output(hf__driver *d, int link)
 {
     hf__port *port = &d->ports[link];
@@ -174,7 +191,7 @@ static bool write_output(hf__driver *d, int link)
     while ((count = hf__core_output(d->core, link, &bytes)) > 0) {
         int written = d->transport.write(port->connection, bytes, count);
         if (written < 0 && written != -EAGAIN) {
-            step_disconnected(d, link, -written);
+            step_broken(d, link, -written);
             return false;
         }
         if (written <= 0) {
@@ -272,10 +289,7 @@ static void read_port(hf__driver *d, int link)
             return;
         }
         d->ports[link].busy = false;
-        hf__engine_step(d, &(hf__event){.kind = HF__EVENT_BYTES,
-                                        .link = link,
-                                        .bytes = d->read_space,
-                                        .count = (size_t)count});
+        step_bytes(d, link, (size_t)count);
         hf__engine_carry_out(d);
         if (count < HF__READ_SIZE)
             return;

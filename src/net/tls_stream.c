@@ -235,22 +235,6 @@ static int read_bytes(void *arg, void *bytes, size_t capacity)
     return (int)total;
 }
 
-/* A server that does not like our certificate may say so only after it has seen our last word of
- * the handshake, and hang up: then a write can fail while the reason is still there to be read. */
-static int hear_last_words(hf__tls_stream *s, int failure)
-{
-    char byte;
-    size_t count;
-    ERR_clear_error();
-    s->failure = 0;
-    int result = SSL_peek_ex(s->ssl, &byte, 1, &count);
-    int status = result == 1 ? failure : hf__tls_outcome(s, result);
-    if (status == HF_PEER_DENIES || status == HF_PEER_UNSAFE)
-        return status;
-    s->words[0] = '\0';
-    return failure;
-}
-
 /* One record at a time. If the inner transport takes only a part of it, the caller comes back with
  * the same bytes, perhaps in another place and with more behind them, as OpenSSL demands. */
 static int write_bytes(void *arg, const void *bytes, size_t count)
@@ -262,9 +246,7 @@ static int write_bytes(void *arg, const void *bytes, size_t count)
     if (result == 1)
         return (int)written;
     int status = hf__tls_outcome(s, result);
-    if (status == 0)
-        status = -EPIPE;
-    return status == -EPIPE || status == -ECONNRESET ? hear_last_words(s, status) : status;
+    return status != 0 ? status : -EPIPE;
 }
 
 static const char *describe(void *arg)

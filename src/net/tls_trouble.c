@@ -148,6 +148,7 @@ int hf__tls_outcome(hf__tls_stream *s, int result)
     default:
         s->words[0] = '\0';
         status = s->failure != 0 ? s->failure : judge(s);
+        s->failure = 0; /* what the server said before it can still be read */
     }
     ERR_clear_error();
     return status;
