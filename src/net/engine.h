@@ -19,6 +19,7 @@ typedef struct hf__port { /* a link's connection */
     bool connected;
     bool held_back;   /* the connection took only a part of the output */
     bool busy;        /* bytes were written since the last ones came */
+    bool unread;      /* the last turn left bytes, which the descriptor may not know of */
     int wait;         /* until connected: HF_WAIT_... */
     bool watched;     /* is in the set of an own loop, */
     int watched_wait; /* with this, or with -1 before it was connected */

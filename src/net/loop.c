@@ -70,10 +70,16 @@ void hf__loop_forget(hf__driver *d, int link)
         epoll_ctl(d->loop, EPOLL_CTL_DEL, descriptor, NULL);
 }
 
+/* The set does not tell when there is something on its connection. */
+static bool is_blind(const hf__port *port)
+{
+    return port->connection != NULL && (!port->watched || port->unread);
+}
+
 bool hf__loop_is_blind(const hf__driver *d)
 {
     for (int i = 0; i < d->link_count; i++)
-        if (d->ports[i].connection != NULL && !d->ports[i].watched)
+        if (is_blind(&d->ports[i]))
             return true;
     return false;
 }
@@ -109,7 +115,7 @@ static void serve_ready(hf__driver *d)
     for (int i = 0; i < count && !d->fork_guard.forked; i++)
         serve(d, ready[i].data.u32);
     for (int i = 0; i < d->link_count && !d->fork_guard.forked; i++)
-        if (d->ports[i].connection != NULL && !d->ports[i].watched)
+        if (is_blind(&d->ports[i]))
             hf__engine_serve(d, i);
 }
 

@@ -277,8 +277,11 @@ bool hf__engine_left_bytes(const hf__driver *d)
 
 /* ---- Sleeping ---- */
 
+/* A transport that decodes may have more than its descriptor shows, unless it has just returned
+ * less than there was room for. */
 static void read_port(hf__driver *d, int link)
 {
+    d->ports[link].unread = false;
     for (int i = 0; i < READS_PER_TURN && d->ports[link].connected && !d->fork_guard.forked; i++) {
         int count = d->transport.read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
         if (count == -EAGAIN)
@@ -294,6 +297,7 @@ static void read_port(hf__driver *d, int link)
         if (count < HF__READ_SIZE)
             return;
     }
+    d->ports[link].unread = d->ports[link].connected;
 }
 
 void hf__engine_serve(hf__driver *d, int link)
@@ -333,7 +337,7 @@ static nfds_t list_descriptors(hf__driver *d, struct pollfd *entries, int *links
         if (d->ports[i].connection == NULL)
             continue;
         int descriptor = d->transport.descriptor(d->ports[i].connection);
-        d->blind = d->blind || descriptor < 0;
+        d->blind = d->blind || descriptor < 0 || d->ports[i].unread;
         if (descriptor < 0)
             continue;
         links[count] = i;
@@ -364,11 +368,13 @@ static void sleep_until(hf__driver *d, struct pollfd *entries, nfds_t count)
             entries[i].revents = 0;
 }
 
-/* A connection without a descriptor cannot be waited for; it is looked at before and after. */
+/* A connection without a descriptor cannot be waited for, nor can one that has left bytes; it is
+ * looked at before and after. */
 void hf__engine_serve_blind(hf__driver *d)
 {
     for (int i = 0; d->blind && i < d->link_count; i++)
-        if (d->ports[i].connection != NULL && d->transport.descriptor(d->ports[i].connection) < 0)
+        if (d->ports[i].connection != NULL &&
+            (d->ports[i].unread || d->transport.descriptor(d->ports[i].connection) < 0))
             hf__engine_serve(d, i);
 }
 

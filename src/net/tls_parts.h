@@ -6,6 +6,7 @@
 
 #include <openssl/ssl.h>
 
+#include "base/instant.h"
 #include "net/tls.h"
 
 enum { HF__FINGERPRINT = 32 };
@@ -20,8 +21,8 @@ struct hf__tls {
     char *certificate_file; /* NULL: we have none */
     char *key_file;         /* NULL: in certificate_file */
     SSL_SESSION *session;   /* the newest one, for the next connection; NULL: none */
-    unsigned char
-        session_owner[HF__FINGERPRINT]; /* the certificate of ours that it was made with */
+    unsigned char session_owner[HF__FINGERPRINT]; /* our certificate, when it was made */
+    hf__instant verified; /* when the server's certificate was last looked at */
 };
 
 typedef struct hf__tls_stream {

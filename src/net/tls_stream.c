@@ -14,15 +14,18 @@
  *
  * The newest session is kept with the client, so that a reconnect costs one signature less on each
  * side. It stands for the certificate that we showed when it was made; if ours has been renewed
- * since, it is not used. Nor is it after a failed handshake. */
+ * since, it is not used. Nor is it after a failed handshake, or when the server's certificate has
+ * not been looked at for an hour: a chain of sessions must not outlive it. */
 #include <errno.h>
-#include <limits.h>
 #include <openssl/err.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "net/clock.h"
 #include "net/tls_parts.h"
+
+enum { RESUME_MS = 3600 * 1000 };
 
 /* ---- The inner transport as a BIO ---- */
 
@@ -96,13 +99,14 @@ static void forget_session(hf__tls *tls)
 
 static void resume_session(hf__tls_stream *s)
 {
-    hf__tls *tls = s->tls;
+    const hf__tls *tls = s->tls;
+    hf__instant too_old = hf__after(tls->verified, hf__span_ms(RESUME_MS));
     const X509 *ours = SSL_get_certificate(s->ssl);
     if (ours != NULL && X509_digest(ours, EVP_sha256(), s->owner, NULL) != 1)
         return;
     if (tls->session == NULL || memcmp(tls->session_owner, s->owner, sizeof(s->owner)) != 0)
         return;
-    if (SSL_SESSION_is_resumable(tls->session))
+    if (SSL_SESSION_is_resumable(tls->session) && hf__before(hf__clock_now(), too_old))
         SSL_set_session(s->ssl, tls->session);
 }
 
@@ -141,6 +145,8 @@ static int begin_handshake(hf__tls_stream *s)
 static void establish(hf__tls_stream *s)
 {
     s->established = true;
+    if (!SSL_session_reused(s->ssl))
+        s->tls->verified = hf__clock_now();
     SSL_set_read_ahead(s->ssl, 1);
     hf__format(s->words, sizeof(s->words), "%s, %s%s", SSL_get_version(s->ssl),
                SSL_get_cipher_name(s->ssl), SSL_session_reused(s->ssl) ? ", session resumed" : "");
