@@ -11,7 +11,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test tsan sim sim-build mutants chaos fuzz demo bench format packages clean
+.PHONY: all test tsan sim sim-build mutants chaos fuzz demo bench install uninstall deb deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
 all:
@@ -65,6 +65,26 @@ demo: packages all
 
 bench: packages all
 	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench.jsonl
+
+# PREFIX, DESTDIR and LIBDIR as usual. What CMake has written down last is what uninstall removes.
+PREFIX := /usr/local
+
+install: all
+	@$(CMAKE) -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) \
+	    $(if $(LIBDIR),-DCMAKE_INSTALL_LIBDIR=$(LIBDIR)) >/dev/null
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD)
+
+uninstall:
+	@sed 's|^|$(DESTDIR)|' $(BUILD)/install_manifest.txt | xargs -d '\n' rm -fv
+
+# Debian packages into build/deb; deb-test installs them into a fresh Debian 12 (needs root).
+deb:
+	@tools/install-packages debhelper dpkg-dev lintian
+	@tools/build-deb $(BUILD)
+
+deb-test: deb
+	@tools/install-packages debootstrap
+	@tools/test-deb $(BUILD)
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
