@@ -80,8 +80,10 @@ cc "$here/program.c" -o "$folder/pc_static" $cflags \
 major=${version%%.*}
 rest=${version#*.}
 minor=${rest%%.*}
+bad="$major.$((minor + 1));$((major + 1)).0"
+[ "$major" -gt 0 ] || bad="$bad;0.$((minor - 1))" # before 1.0, older is other
 cmake -S "$here/project" -B "$folder/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$tree" \
-    -DGOOD="$major.$minor" -DBAD="$major.$((minor + 1));$((major + 1)).0" >"$folder/log" 2>&1 &&
+    -DGOOD="$major.$minor" -DBAD="$bad" >"$folder/log" 2>&1 &&
     cmake --build "$folder/cmake" >>"$folder/log" 2>&1 || { cat "$folder/log"; fail "CMake failed"; }
 
 needs() { readelf -d "$1" | grep -q 'NEEDED.*\[libholdfast\.so\.0\]'; }
