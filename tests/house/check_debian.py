@@ -3,7 +3,7 @@
 """Checks that the Debian packaging agrees with the header, which is where versions and functions
 are written down:
 
-  - debian/changelog begins with the version of the header
+  - debian/changelog and CHANGELOG.md begin with the version of the header
   - the shared library's package is named after the major version
   - debian/libholdfast0.symbols has exactly the functions of the header, none newer than it
 
@@ -26,10 +26,12 @@ def read(root, path):
 
 
 def check_version(root, version):
-    found = re.match(r'holdfast \(([^)]*)\)', read(root, 'debian/changelog'))
-    packaged = found.group(1) if found else 'nothing'
-    if packaged != version:
-        yield f'debian/changelog: begins with {packaged}, include/holdfast.h says {version}'
+    for path, pattern in (('debian/changelog', r'^holdfast \(([^)]*)\)'),
+                          ('CHANGELOG.md', r'^## (\S+)')):
+        found = re.search(pattern, read(root, path), re.M)
+        told = found.group(1) if found else 'nothing'
+        if told != version:
+            yield f'{path}: begins with {told}, include/holdfast.h says {version}'
     package = f'libholdfast{version.split(".")[0]}'
     if f'\nPackage: {package}\n' not in read(root, 'debian/control'):
         yield f'debian/control: there is no package {package}'
@@ -63,6 +65,7 @@ def check(root):
 def check_self(root):
     faults = [  # where, what is replaced, by what, and a word of the complaint
         ('debian/changelog', r'^holdfast \([^)]*\)', 'holdfast (99.0)', '99.0'),
+        ('CHANGELOG.md', r'\n## \S+', '\n## 98.0', '98.0'),
         ('debian/control', r'\nPackage: libholdfast\d+\n', '\nPackage: libholdfast\n', 'no package'),
         ('debian/libholdfast0.symbols', r'\n hf_open@\S+ \S+', '', 'add " hf_open@'),
         ('debian/libholdfast0.symbols', r'\n hf_open@', '\n hf_open_x@', 'hf_open_x is not'),
@@ -73,6 +76,7 @@ def check_self(root):
         with tempfile.TemporaryDirectory() as copy:
             for folder in ('debian', 'include'):
                 shutil.copytree(os.path.join(root, folder), os.path.join(copy, folder))
+            shutil.copy(os.path.join(root, 'CHANGELOG.md'), copy)
             text = re.sub(pattern, replacement, read(copy, path), count=1)
             with open(os.path.join(copy, path), 'w', encoding='utf-8') as file:
                 file.write(text)
