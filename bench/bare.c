@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bare_tls.h"
+
 #define KEEP_MS "3600000"
 
 #define TEXT_OF_(number) #number
@@ -47,8 +49,11 @@ static void command_fill(struct bare_command *command, const char *const *argume
 static redisReply *command_run(struct bare *bare, const struct bare_command *command)
 {
     /* hiredis does not write to the arguments; its type merely lacks a const. */
-    return redisCommandArgv(bare->context, command->count, (const char **)command->argument,
-                            command->length);
+    const char **arguments = (const char **)command->argument;
+    if (bare->ssl != NULL)
+        return bare_tls_command(bare->context, bare->ssl, command->count, arguments,
+                                command->length);
+    return redisCommandArgv(bare->context, command->count, arguments, command->length);
 }
 
 /* Counts up the sixteen digits after the colon, like a mileage counter. */
@@ -137,7 +142,8 @@ const char *bare_take(struct bare *bare, enum bare_verb verb)
 static bool script_load(struct bare *bare, const char *text, size_t length, char sha[41],
                         struct result *result)
 {
-    redisReply *reply = redisCommand(bare->context, "SCRIPT LOAD %b", text, length);
+    const struct bare_command load = {3, {"SCRIPT", "LOAD", text}, {6, 4, length}};
+    redisReply *reply = command_run(bare, &load);
     bool loaded = reply != NULL && reply->type == REDIS_REPLY_STRING && reply->len == 40;
     if (loaded)
         memcpy(sha, reply->str, 41);
@@ -177,10 +183,12 @@ static bool connect_to(struct bare *bare, const struct server *server, enum tran
     snprintf(bare->holders_key, sizeof bare->holders_key, "hf:h:{0}%s", bare->key);
     snprintf(bare->value, sizeof bare->value, "%s:%016d@%s", "00112233445566778899aabbccddeeff", 0,
              "bench:12345/12345");
-    bare->context = transport == OVER_TCP ? redisConnect("127.0.0.1", server->port)
-                                          : redisConnectUnix(server->socket_path);
+    bare->context = transport == OVER_UNIX ? redisConnectUnix(server->socket_path)
+                                           : redisConnect("127.0.0.1", server->port);
     if (bare->context == NULL)
         return result_fail(result, "out of memory");
+    if (bare->context->err == 0 && transport == OVER_TLS)
+        bare->ssl = bare_tls_start(bare->context, server->authority_path);
     if (bare->context->err == 0)
         return true;
     result_fail(result, "bare connection: %s", bare->context->errstr);
@@ -246,6 +254,8 @@ bool bare_open_canonical(struct bare *bare, const struct server *server, enum tr
 
 void bare_close(struct bare *bare)
 {
+    bare_tls_end(bare->ssl);
+    bare->ssl = NULL;
     redisFree(bare->context);
     bare->context = NULL;
 }

@@ -6,6 +6,7 @@
 #define BENCH_BARE_H
 
 #include <hiredis/hiredis.h>
+#include <openssl/types.h>
 #include <stdbool.h>
 
 #include "bench.h"
@@ -22,6 +23,7 @@ struct bare_command {
 /* Must not move once it is open: the commands point into it. */
 struct bare {
     redisContext *context;
+    SSL *ssl; /* NULL: without */
     char key[LOCK_NAME_SIZE];
     char queue_key[LOCK_NAME_SIZE + 16];
     char fence_key[LOCK_NAME_SIZE + 16];
@@ -54,7 +56,7 @@ const char *bare_release(struct bare *bare);
 const char *bare_pair(void *arg);
 
 /* One half of a pair, for pipelines: appends its command to what the connection is to write; takes
- * its reply, and writes first if none is there. */
+ * its reply, and writes first if none is there. Not over TLS. */
 enum bare_verb { BARE_ACQUIRE, BARE_RELEASE };
 void bare_append(struct bare *bare, enum bare_verb verb);
 const char *bare_take(struct bare *bare, enum bare_verb verb);

@@ -16,7 +16,7 @@
 #define BENCH_LEASE_MS 10000
 #define LOCK_NAME_SIZE 32
 
-enum transport { OVER_TCP, OVER_UNIX };
+enum transport { OVER_TCP, OVER_UNIX, OVER_TLS };
 enum placement { UNPINNED, PINNED, SPLIT }; /* SPLIT: clients on one cpu, the server elsewhere */
 
 struct bench {

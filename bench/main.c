@@ -45,6 +45,8 @@ static const struct workload workloads[] = {
     LATENCY("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
     LATENCY("w1-tcp-unpinned", run_w1_same_scripts, 1.10, OVER_TCP, UNPINNED),
     LATENCY("w1-unix-unpinned", run_w1_same_scripts, 1.10, OVER_UNIX, UNPINNED),
+    LATENCY("w1-tls-pinned", run_w1_same_scripts, 1.10, OVER_TLS, PINNED),
+    LATENCY("w1-tls-unpinned", run_w1_same_scripts, 1.10, OVER_TLS, UNPINNED),
     LATENCY("w1c-tcp-pinned", run_w1_canonical, 1.30, OVER_TCP, PINNED),
     LATENCY("w1c-unix-pinned", run_w1_canonical, 1.30, OVER_UNIX, PINNED),
     LATENCY("w1c-tcp-unpinned", run_w1_canonical, 1.30, OVER_TCP, UNPINNED),

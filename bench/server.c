@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "certificate.h"
+
 #define PORT_TRIES       5
 #define READY_POLL_MS    5
 #define READY_LIMIT_MS   5000
@@ -74,19 +76,29 @@ static void folder_remove(const struct server *server)
     rmdir(server->folder);
 }
 
-static void child_run(const struct server *server, const cpu_set_t *cpus, pid_t parent)
+/* For a server without TLS the list of arguments ends before those for TLS. */
+static void child_become_server(const struct server *server)
 {
+    bool tls = server->authority_path[0] != '\0';
     char port[16];
     snprintf(port, sizeof port, "%d", server->port);
+    execlp("redis-server", "redis-server", "--bind", "127.0.0.1", "--unixsocket",
+           server->socket_path, "--dir", server->folder, "--logfile", "log", "--save", "",
+           "--appendonly", "no", "--daemonize", "no", "--port", tls ? "0" : port,
+           tls ? "--tls-port" : (char *)NULL, port, "--tls-cert-file", CERTIFICATE_FILE,
+           "--tls-key-file", KEY_FILE, "--tls-ca-cert-file", AUTHORITY_FILE, "--tls-auth-clients",
+           "no", (char *)NULL);
+}
+
+static void child_run(const struct server *server, const cpu_set_t *cpus, pid_t parent)
+{
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || setpgid(0, 0) != 0 ||
         sched_setaffinity(0, sizeof *cpus, cpus) != 0)
         _exit(1);
     int null = open("/dev/null", O_RDWR);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         _exit(1);
-    execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--unixsocket",
-           server->socket_path, "--dir", server->folder, "--logfile", "log", "--save", "",
-           "--appendonly", "no", "--daemonize", "no", (char *)NULL);
+    child_become_server(server);
     _exit(EXIT_CANNOT_EXEC);
 }
 
@@ -150,17 +162,34 @@ static bool process_start(struct server *server, const cpu_set_t *cpus, struct r
     return false;
 }
 
-bool server_start(struct server *server, const cpu_set_t *cpus, struct result *result)
+/* In the folder that is there already, which is gone if this fails. */
+static bool start_in_folder(struct server *server, const cpu_set_t *cpus, struct result *result)
 {
-    *server = (struct server){0};
-    if (!folder_make(server, result))
-        return false;
     for (int attempt = 0; attempt < PORT_TRIES; attempt++) {
         if (process_start(server, cpus, result)) {
             result->problem[0] = '\0';
             return true;
         }
     }
+    folder_remove(server);
+    return false;
+}
+
+bool server_start(struct server *server, const cpu_set_t *cpus, struct result *result)
+{
+    *server = (struct server){0};
+    return folder_make(server, result) && start_in_folder(server, cpus, result);
+}
+
+bool server_start_with_tls(struct server *server, const cpu_set_t *cpus, struct result *result)
+{
+    *server = (struct server){0};
+    if (!folder_make(server, result))
+        return false;
+    snprintf(server->authority_path, sizeof server->authority_path, "%s/%s", server->folder,
+             AUTHORITY_FILE);
+    if (certificates_make(server->folder, result))
+        return start_in_folder(server, cpus, result);
     folder_remove(server);
     return false;
 }

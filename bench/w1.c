@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
  * W1: one thread, one lock that nobody else wants, acquire and release: what the library costs when
- * it has nothing to do but the two round trips. Three questions, each for TCP and unix sockets,
- * pinned to one core (path length, stable) and not (with wake-ups across cores, noisy):
+ * it has nothing to do but the two round trips. Three questions, each for TCP and unix sockets
+ * (the first also for TLS), pinned to one core (path length, stable) and not (with wake-ups across
+ * cores, noisy):
  *
  *   w1    against a bare loop that runs the same scripts: the price of the client
  *   w1c   against SET NX PX and compare-and-delete: the price of client and scripts together
@@ -64,8 +65,10 @@ static bool run_pairs(const struct bench *bench, const struct workload *workload
                       bare_open_function *bare_open, struct result *result)
 {
     struct server server;
+    bool with_tls = workload->transport == OVER_TLS;
     if (!bench_move_to(bench, workload->placement, result) ||
-        !server_start(&server, bench_cpus(bench, workload->placement), result))
+        !(with_tls ? server_start_with_tls
+                   : server_start)(&server, bench_cpus(bench, workload->placement), result))
         return false;
     bool measured = run_on_server(bench, workload, &server, nowait, bare_open, result);
     server_stop(&server);
