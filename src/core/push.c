@@ -88,7 +88,8 @@ void hf__push_link_ready(hf__link *link)
 static void set_timer(hf__link *push)
 {
     hf__core *core = push->core;
-    hf__timer_set(&core->timers, &push->timer, hf__after(core->now, core->config.reply_timeout));
+    hf__instant from = push->pings > push->pongs ? push->unheard : core->now;
+    hf__timer_set(&core->timers, &push->timer, hf__after(from, core->config.reply_timeout));
 }
 
 uint64_t hf__push_ping(hf__core *core)
@@ -101,6 +102,8 @@ uint64_t hf__push_ping(hf__core *core)
         hf__link_fail(push, HF_ENOMEM, "out of memory");
         return 0;
     }
+    if (push->pings == push->pongs)
+        push->unheard = core->now;
     if (!push->timer.set)
         set_timer(push);
     return ++push->pings;
@@ -112,13 +115,30 @@ void hf__push_watch(hf__core *core)
         hf__push_ping(core);
 }
 
+/* A PING may have left a moment ago: an observer sends some out of turn. */
 void hf__push_timer(hf__core *core)
 {
     hf__link *push = hf__push_link(core);
-    if (push->pings > push->pongs)
+    bool owed = push->pings > push->pongs;
+    if (owed && hf__before(core->now, hf__after(push->unheard, core->config.reply_timeout)))
+        set_timer(push);
+    else if (owed)
         hf__link_fail_silent(push);
     else if (hf__push_needed(core))
         hf__push_watch(core);
+}
+
+/* False: nobody has asked. If they counted, a peer could say them ahead, and fall silent. */
+static bool take_pong(hf__core *core)
+{
+    hf__link *push = hf__push_link(core);
+    if (push->pongs == push->pings)
+        return false;
+    push->pongs++;
+    push->unheard = core->now;
+    push->failures = 0;
+    hf__observer_pong(core, push->pongs);
+    return true;
 }
 
 /* ---- Messages ---- */
@@ -180,27 +200,24 @@ static bool is_for_observers(hf__slice channel)
 
 bool hf__push_received(hf__core *core, const hf__reply *reply)
 {
-    hf__link *push = hf__push_link(core);
     if (reply->kind == HF__REPLY_ERROR) { /* to a SUBSCRIBE: nothing else is asked here */
         hf__observer_deny(core, reply->text);
         return true;
     }
     if (reply->kind != HF__REPLY_ARRAY || reply->count < 2)
         return false;
-    if (is_word(&reply->elements[0], "pong")) {
-        push->pongs++;
-        push->failures = 0;
-        hf__observer_pong(core, push->pongs);
-        return true;
-    }
+    if (is_word(&reply->elements[0], "pong"))
+        return take_pong(core);
     const hf__reply *channel = &reply->elements[1], *text = &reply->elements[2];
     hf__slice where = {channel->text, channel->length};
     if (reply->count != 3 || channel->kind != HF__REPLY_TEXT)
         return false;
-    if (is_word(&reply->elements[0], "subscribe"))
+    if (is_word(&reply->elements[0], "unsubscribe"))
+        return is_for_observers(where); /* without our own channel, nothing would come any more */
+    if (is_word(&reply->elements[0], "subscribe")) {
         hf__observer_subscribed(core, where);
-    if (is_word(&reply->elements[0], "subscribe") || is_word(&reply->elements[0], "unsubscribe"))
         return true;
+    }
     if (!is_word(&reply->elements[0], "message") || text->kind != HF__REPLY_TEXT)
         return false;
     if (is_for_observers(where))

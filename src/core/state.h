@@ -190,13 +190,14 @@ struct hf__link {
     unsigned char greeting[HF__GREETING_MAX]; /* what was asked, in order */
     unsigned greeting_length;
     unsigned greeting_answered;
-    hf__instant greeted; /* when the questions left, */
+    hf__instant greeted;                      /* when the questions left, */
     hf__wall greeted_wall;
-    char run_id[41]; /* of the server process behind it */
-    uint64_t run;    /* counts the changes of run_id */
-    bool is_push;    /* the one for messages from the server; no requests go over it */
-    uint64_t pings;  /* it: how often it was sent */
-    uint64_t pongs;  /* and answered */
+    char run_id[41];     /* of the server process behind it */
+    uint64_t run;        /* counts the changes of run_id */
+    bool is_push;        /* the one for messages from the server; no requests go over it */
+    uint64_t pings;      /* it: how often it was sent */
+    uint64_t pongs;      /* and answered */
+    hf__instant unheard; /* while one is not: since when */
 };
 
 /* ---- Cohorts ---- */

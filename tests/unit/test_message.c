@@ -111,6 +111,9 @@ static void senseless_bytes_break_the_subscription_only(void **state)
                                         "$-1\r\n",
                                         "*0\r\n",
                                         "*1\r\n$4\r\npong\r\n",
+                                        "*2\r\n$4\r\npong\r\n$0\r\n\r\n", /* not asked for */
+                                        "*3\r\n$11\r\nunsubscribe\r\n$37\r\n" STAGE_CHANNEL
+                                        "\r\n:0\r\n",
                                         "*2\r\n:1\r\n$0\r\n\r\n",
                                         "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n:1\r\n",
                                         "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$-1\r\n",

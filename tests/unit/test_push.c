@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "contest.h"
+#include "core/state.h" /* to send a PING by hand */
 
 #define S        the_stage
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -185,6 +186,31 @@ static void silence_is_noticed(void **state)
     contest_end();
 }
 
+/* An observer sends one when it needs to know, just before the next look at the clock. */
+static void a_ping_out_of_turn_has_its_own_time(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "x", .wait_ms = 60000, .lease_ms = 60000);
+    ADVANCE_MS(999);
+    S.stalled = 1 << PUSH;
+    assert_true(hf__push_ping(S.core) > 0);
+    ADVANCE_MS(500); /* over the end of the first second */
+    assert_int_equal(S.connects, 2);
+    S.stalled = 0;
+    stage_run();
+    ADVANCE_MS(2000);
+    assert_int_equal(S.connects, 2);
+    S.stalled = 1 << PUSH;
+    ADVANCE_MS(2100);
+    assert_int_equal(S.connects, 3);
+    S.stalled = 0;
+    rival_release("x", 1);
+    ADVANCE_MS(1100);
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
 static void all_who_wait_check_when_it_is_back(void **state)
 {
     (void)state;
@@ -268,6 +294,7 @@ int main(void)
         cmocka_unit_test(a_ping_now_and_then),
         cmocka_unit_test(a_subscription_that_is_cut_is_made_anew),
         cmocka_unit_test(silence_is_noticed),
+        cmocka_unit_test(a_ping_out_of_turn_has_its_own_time),
         cmocka_unit_test(all_who_wait_check_when_it_is_back),
         cmocka_unit_test(a_subscription_that_nobody_needs_is_not_made_anew),
         cmocka_unit_test(without_permission_those_who_wait_poll),
