@@ -13,7 +13,7 @@
 #include "fixture.h"
 #include "impostor.h"
 
-enum { REPLY_MS = 100, CALL_MS = 200, FLOOD_MS = 300, GROWTH_MAX_KIB = 16 * 1024 };
+enum { REPLY_MS = 100, CALL_MS = 150, FLOOD_MS = 200, GROWTH_MAX_KIB = 16 * 1024 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -24,6 +24,7 @@ static struct impostor impostor;
 static char nested[4 * 10000 + 1];       /* ten thousand arrays in each other */
 static char widest[8 * 10 + 1];          /* arrays of the largest size in each other */
 static char texts[16 + 16384 * 64];      /* as many texts as an array may have */
+static char info[1024 * 1024];           /* an INFO without end and without what matters */
 static char long_line[1024 * 1024 + 64]; /* the longest that is not refused, nearly */
 
 /* AddressSanitizer keeps freed memory for a while, which would be counted as the library's. */
@@ -42,6 +43,9 @@ static void fill_in(void)
         memcpy(widest + (size_t)8 * (size_t)i, "*16384\r\n", 9);
     for (int i = 0; i < 16384; i++)
         at += sprintf(at, "$40\r\n%040d\r\n", i);
+    memset(info, 'i', sizeof(info) - 1);
+    memcpy(info, "+OK\r\n$1048000\r\n", 15);
+    memcpy(info + 15 + 1048000, "\r\n", 3);
     memset(long_line, 'a', sizeof(long_line) - 1);
     memcpy(long_line, "-ERR ", 5);
     memcpy(long_line + 1024 * 1024 - 2, "\r\n", 3);
@@ -173,6 +177,7 @@ static const struct attack limits[] = {
     {.name = "an endless length", .says = "$", .repeats = "1111111111111111"},
     {.name = "an endless count", .says = "*", .repeats = "0000000000000000"},
     {.name = "a long error", .repeats = long_line},
+    {.name = "a long INFO", .says = info},
     {.name = "512 MiB", .says = "$536870912\r\n", .repeats = "aaaaaaaaaaaaaaaa"},
     {.name = "2^63 - 1 bytes", .says = "$9223372036854775807\r\n", .repeats = "aaaaaaaaaaaaaaaa"},
     {.name = "2^63 - 3 bytes", .says = "$9223372036854775805\r\n", .repeats = "aaaaaaaaaaaaaaaa"},
