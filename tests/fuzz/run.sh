@@ -50,9 +50,12 @@ run_target reader &
 first=$!
 run_target url
 wait "$first"
-run_target core
+run_target core &
+first=$!
+run_target push
+wait "$first"
 failed=0
-for target in reader url core; do
+for target in reader url core push; do
     report "$target" || failed=1
 done
 exit $failed
