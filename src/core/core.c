@@ -12,9 +12,6 @@
 #include "core/fail.h"
 #include "core/state.h"
 
-/* Lua counts to 2^53, and this is hard to guess and leaves enough. */
-#define COPIES_BEGIN_BELOW (UINT64_C(1) << 51)
-
 int hf__core_links(const hf__core *core)
 {
     return core->config.links + 1;
@@ -43,7 +40,7 @@ hf__core *hf__core_new(const hf__config *config)
         hf__list_init(&core->numbers[i]);
         hf__list_init(&core->cohorts[i]);
     }
-    core->copies = hf__random_below(&core->random, COPIES_BEGIN_BELOW);
+    core->copy_secret = hf__random_next(&core->random);
     for (int i = 0; i < hf__core_links(core); i++)
         hf__link_init(core, i);
     return core;

@@ -26,6 +26,9 @@ enum {
     PLACE_MAX = 1000000
 };
 
+/* Lua counts to 2^53, and this is hard to guess and leaves enough. */
+#define COPIES_BEGIN_BELOW (UINT64_C(1) << 51)
+
 /* ---- By number ---- */
 
 static hf__list *numbers_of(hf__core *core, uint64_t number)
@@ -94,12 +97,23 @@ static void set_base(hf_hold *hold, hf__instant sent)
     hold->place.base_run = hold->link->run;
 }
 
+/* Each hold counts from a number of its own, so that whoever has seen those of one hold, as
+ * everybody does who listens on the channel, cannot tell those of the next. The secret goes in
+ * twice because hf__random_next() alone can be turned back. */
+static uint64_t first_copy(const hf_hold *hold)
+{
+    uint64_t state = hold->core->copy_secret + hold->number;
+    state = hf__random_next(&state) ^ (hold->core->copy_secret * UINT64_C(0xd1342543de82ef95));
+    return 1 + hf__random_below(&state, COPIES_BEGIN_BELOW);
+}
+
 uint64_t hf__queue_number_copy(hf_hold *hold)
 {
     hf__place *place = &hold->place;
     if (!may_queue(hold))
         return 0;
-    place->copy = ++hold->core->copies;
+    place->copy = place->copy > 0 ? place->copy + 1 : first_copy(hold);
+    hold->core->copies = place->copy;
     if (place->base == 0 || place->base_run != hold->link->run)
         set_base(hold, hold->core->now);
     return place->copy;

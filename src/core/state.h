@@ -259,7 +259,8 @@ struct hf__core {
     hf__log_line log[HF__LOG_LINES];
     size_t log_first;
     size_t log_count;
-    uint64_t copies; /* the last number that was given to a copy */
+    uint64_t copies;      /* the last number that was given to a copy */
+    uint64_t copy_secret; /* from which the first ones of holds are made; see queue.c */
     hf__list observers;
     hf__list ended_observers;     /* freed when their calls are done */
     hf__list seen;                /* observers with news */

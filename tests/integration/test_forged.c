@@ -187,6 +187,28 @@ static void recorded_grants_are_not_believed_again(void **state)
     release(&waiter.hold);
 }
 
+/* Nor does one grant tell the number of the next: who waits again counts from another one. */
+static void one_who_has_listened_cannot_count_on(void **state)
+{
+    (void)state;
+    char grant[LINE_MAX_TEXT];
+    uint64_t copy = 0;
+    alice_holds();
+    bob_waits(LONG_MS);
+    listen_in();
+    alice_hands_over();
+    overhear_grant(grant);
+    assert_int_equal(sscanf(grant, "g 1 %" SCNu64, &copy), 1);
+    release(&waiter.hold);
+    alice_holds();
+    bob_waits(LONG_MS);
+    for (uint64_t i = 1; i <= 2000; i++)
+        forge("g 2 %" PRIu64 " %" PRIu64 " %d 0", copy + i, FORGED_FENCE, LONG_MS);
+    expect_not_believed();
+    alice_hands_over();
+    release(&waiter.hold);
+}
+
 /* A grant that was skipped: he had given up, and it was given back. */
 static void a_grant_that_nobody_took_is_not_believed_later(void **state)
 {
@@ -327,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(guesses_are_not_believed),
         TEST(recorded_grants_are_not_believed_again),
+        TEST(one_who_has_listened_cannot_count_on),
         TEST(a_grant_that_nobody_took_is_not_believed_later),
         TEST(whoever_reads_the_queue_deceives_until_the_first_renewal),
         TEST(a_request_is_told_once_and_in_print),

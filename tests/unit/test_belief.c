@@ -5,6 +5,7 @@
  * left. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "contest.h"
@@ -43,12 +44,24 @@ static void every_copy_has_a_larger_number(void **state)
         assert_true(S.node.last_copy > last);
         last = S.node.last_copy;
     }
-    ACQUIRE(2, "x", .wait_ms = 60000); /* there is one count for all */
-    assert_true(S.node.last_copy > last);
-    last = S.node.last_copy;
     CUT();
     ADVANCE_MS(200);
     assert_true(S.node.last_copy > last);
+    contest_end();
+}
+
+/* So one who has heard of a grant cannot forge the next. */
+static void every_hold_counts_from_another_number(void **state)
+{
+    (void)state;
+    int64_t firsts[5];
+    contest_begin_held();
+    for (int i = 0; i < 5; i++) {
+        ACQUIRE(i + 1, "x", .wait_ms = 60000);
+        firsts[i] = S.node.last_copy;
+        for (int j = 0; j < i; j++)
+            assert_true(llabs(firsts[i] - firsts[j]) > UINT32_MAX); /* for this seed */
+    }
     contest_end();
 }
 
@@ -315,6 +328,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_copy_has_a_larger_number),
+        cmocka_unit_test(every_hold_counts_from_another_number),
         cmocka_unit_test(the_first_number_is_hard_to_guess),
         cmocka_unit_test(the_newest_copy_is_believed),
         cmocka_unit_test(a_copy_that_was_never_sent_is_not_believed),
