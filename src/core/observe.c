@@ -95,6 +95,7 @@ static void ask(hf_observer *o, hf__query_kind kind)
                          .timer = {.kind = HF__TIMER_CALL}};
     o->asking = true;
     o->asked_free = o->knows && !o->held;
+    o->asked_fence = o->fence;
     hf__query_start(o->core, &o->call);
 }
 

@@ -13,10 +13,11 @@ struct hf_observer {
     hf_sight_function *function;
     void *arg;
     hf__list news;
-    bool missed;     /* some could not be kept */
-    bool ended;      /* in core->ended_observers, until its call is done */
-    bool asking;     /* its call is under way, */
-    bool asked_free; /* begun when nobody was known to have it */
+    bool missed;          /* some could not be kept */
+    bool ended;           /* in core->ended_observers, until its call is done */
+    bool asking;          /* its call is under way, */
+    bool asked_free;      /* begun when nobody was known to have it */
+    uint64_t asked_fence; /* and what was known then */
     bool subscribed;
     bool knows; /* has looked: what is known is in the next three */
     bool held;

@@ -159,11 +159,25 @@ static void first_look(hf_observer *o)
         now_free(o, HF_SEEN_FREE, &nobody, ended > fence ? ended : fence);
 }
 
+/* The server does not know of a fence that was heard before it was asked. It has forgotten, or that
+ * was the lock of another database, or forged; its word counts, or nothing below would ever be
+ * heard again. */
+static void take_back(hf_observer *o)
+{
+    const hf_inspection *seen = &o->inspection;
+    expire(o);
+    o->fence = seen->fence;
+    if (seen->held)
+        now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
+}
+
 /* What the last look has found, and no message has told by now, is told. */
 void hf__sight_confirmed(hf_observer *o)
 {
     const hf_inspection *seen = &o->inspection;
     o->pending = 0;
+    if (seen->fence < o->asked_fence)
+        take_back(o);
     if (seen->fence < o->fence)
         return;
     if (o->held && (seen->fence > o->fence || !seen->held))

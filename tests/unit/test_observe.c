@@ -7,6 +7,8 @@
 
 #define S the_stage
 
+enum { PUSH = 1 }; /* the link of messages */
+
 /* ---- By message ---- */
 
 static void a_life_of_a_lock(void **state)
@@ -63,6 +65,33 @@ static void it_is_asked_for_again_and_again(void **state)
     RIVAL_ACQUIRES("x", .number = 1);
     expect_seen(HF_SEEN_FREE, "", 0);
     expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1);
+    watch_end();
+}
+
+/* Anybody may publish there. A fence that nobody has must not make it deaf for all that are real.
+ */
+static void a_forged_message_is_found_out_by_looking(void **state)
+{
+    (void)state;
+    static const char forged[] = "*3\r\n$7\r\nmessage\r\n$12\r\nhf:e:{5300}x\r\n$39\r\n"
+                                 "granted 9223372036854775807 604800000 0\r\n";
+    watch_begin();
+    watch("x");
+    expect_seen(HF_SEEN_FREE, "", 0);
+    RIVAL_ACQUIRES("x", .number = 7, .lease = 60000);
+    expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 7);
+    stage_say(PUSH, forged, sizeof(forged) - 1);
+    expect_seen(HF_SEEN_EXPIRED, RIVAL_CLIENT, 7);
+    expect_seen(HF_SEEN_GRANTED, "", 0);
+    ADVANCE_MS(10100);
+    expect_seen(HF_SEEN_EXPIRED, "", 0);
+    hf_sight found = expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 7);
+    assert_true(found.fence == stage_fence_of("x"));
+    rival_release("x", 7);
+    expect_seen(HF_SEEN_RELEASED, RIVAL_CLIENT, 7);
+    RIVAL_ACQUIRES("x", .number = 8);
+    expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 8);
+    expect_nothing();
     watch_end();
 }
 
@@ -219,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_life_of_a_lock),
         cmocka_unit_test(who_has_it_at_the_start),
         cmocka_unit_test(it_is_asked_for_again_and_again),
+        cmocka_unit_test(a_forged_message_is_found_out_by_looking),
         cmocka_unit_test(nobody_is_told_when_nobody_watches),
         cmocka_unit_test(several_watch_the_same_lock),
         cmocka_unit_test(a_shared_lock_is_seen_to_its_end),
