@@ -13,7 +13,13 @@
 #include "fixture.h"
 #include "impostor.h"
 
-enum { REPLY_MS = 200, STAND_MS = 420, LONG_MS = 60000, GROWTH_MAX_KIB = 16 * 1024 };
+enum {
+    REPLY_MS = 200,
+    PATIENT_MS = 700, /* the answer to a PING stands behind megabytes of other things */
+    STAND_MS = 250,
+    LONG_MS = 60000,
+    GROWTH_MAX_KIB = 16 * 1024
+};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SAYS(text_of_it)                       \
@@ -73,16 +79,27 @@ static bool is_subscribed(void)
 }
 
 /* Somebody holds the lock, and the victim waits for it. */
-static int begin_test(void **state)
+static int begin_with(int64_t reply_ms)
 {
-    (void)state;
     empty_server();
     open_client(&holder);
-    open_client_at(impostor.url, &victim, HF_CLIENT(.reply_timeout_ms = REPLY_MS));
+    open_client_at(impostor.url, &victim, HF_CLIENT(.reply_timeout_ms = reply_ms));
     held = acquire_with(holder, HF_ACQUIRE(.lease_ms = LONG_MS));
     attempt_begin(&waiter, victim, "lock", HF_ACQUIRE(.wait_ms = -1, .lease_ms = LONG_MS));
     WAIT_UNTIL(queued() == 1, 10000);
     return 0;
+}
+
+static int begin_test(void **state)
+{
+    (void)state;
+    return begin_with(REPLY_MS);
+}
+
+static int begin_patiently(void **state)
+{
+    (void)state;
+    return begin_with(PATIENT_MS);
 }
 
 static int end(void **state)
@@ -103,13 +120,14 @@ static void be_struck(const struct attack *attack)
     WAIT_UNTIL(impostor_attacked(&impostor) > before, 10000);
 }
 
+/* In milliseconds, or, with sanitizers and a machine that has other things to do, not too many. */
 static void use_another_lock(const struct attack *attack)
 {
     hf_hold *other = NULL;
     int64_t start = now_ms();
     EXPECT(HF_OK, hf_acquire(victim, "other", NULL, &other, &error));
     EXPECT(HF_OK, hf_release(&other, &error));
-    if (now_ms() - start > SLACK_MS)
+    if (now_ms() - start > 2 * SLACK_MS)
         fail_msg("%s: others were not served for %lld ms", attack->name,
                  (long long)(now_ms() - start));
 }
@@ -143,15 +161,14 @@ static void expect_given_up(const struct attack *attack)
     calm_down();
 }
 
-/* For longer than a silent connection is kept. */
-static void expect_kept(const struct attack *attack)
+static void expect_kept(const struct attack *attack, int64_t for_ms)
 {
     int served = 0;
     be_struck(attack);
     long long before = impostor_attacked(&impostor);
-    for (int64_t stop = now_ms() + STAND_MS; now_ms() < stop; served++)
+    for (int64_t stop = now_ms() + for_ms; now_ms() < stop; served++)
         use_another_lock(attack);
-    assert_true(served >= 2);
+    assert_true(served >= 1);
     expect_undisturbed(attack);
     if (impostor_attacked(&impostor) != before)
         fail_msg("given up: %s", attack->name);
@@ -240,7 +257,8 @@ static void a_flood_of_messages_is_endured(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(floods); i++)
-        expect_kept(&floods[i]);
+        expect_kept(&floods[i], STAND_MS);
+    expect_kept(&floods[0], 3 * PATIENT_MS); /* much longer than a silent connection is kept */
     expect_handed_over();
 }
 
@@ -250,7 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_not_the_protocol_ends_the_connection),
-        TEST(a_flood_of_messages_is_endured),
+        cmocka_unit_test_setup_teardown(a_flood_of_messages_is_endured, begin_patiently, end),
     };
     return cmocka_run_group_tests_name("hostile messages", tests, begin, end_all);
 }
