@@ -190,7 +190,7 @@ struct hf__link {
     unsigned char greeting[HF__GREETING_MAX]; /* what was asked, in order */
     unsigned greeting_length;
     unsigned greeting_answered;
-    hf__instant greeted;                      /* when the questions left, */
+    hf__instant greeted; /* when the questions left, */
     hf__wall greeted_wall;
     char run_id[41];     /* of the server process behind it */
     uint64_t run;        /* counts the changes of run_id */

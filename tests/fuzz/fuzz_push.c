@@ -284,7 +284,8 @@ static void say_nearly_right(void)
 static void say_sight_text(void)
 {
     char channel[64];
-    size_t length = hf__side_key(channel, 'e', "a", 1, hf__slot("a", 1));
+    size_t length = (size_t)snprintf(channel, sizeof(channel), "hf:e:");
+    length += hf__side_key(channel + length, HF__SLICE(""), 'f', HF__SLICE("a"), hf__slot("a", 1));
     input text = input_take(&m.in, (size_t)input_byte(&m.in) % 128);
     say_framed("message", channel, length, text.at, text.left);
 }
@@ -292,7 +293,7 @@ static void say_sight_text(void)
 static void say_word(void)
 {
     static const char *const words[] = {"subscribe", "unsubscribe", "pong", "pmessage", "message"};
-    static const char *const channels[] = {"c", "hf:e:{1}a", "hf:c:client", ""};
+    static const char *const channels[] = {"c", "hf:e:hf:f:{1}a", "hf:c:client", ""};
     uint8_t choice = input_byte(&m.in);
     const char *channel = channels[choice >> 4 & 3];
     say_framed(words[choice % 5], channel, strlen(channel), "1", 1);

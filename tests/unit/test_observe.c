@@ -73,7 +73,7 @@ static void it_is_asked_for_again_and_again(void **state)
 static void a_forged_message_is_found_out_by_looking(void **state)
 {
     (void)state;
-    static const char forged[] = "*3\r\n$7\r\nmessage\r\n$12\r\nhf:e:{5300}x\r\n$39\r\n"
+    static const char forged[] = "*3\r\n$7\r\nmessage\r\n$17\r\nhf:e:hf:f:{5300}x\r\n$39\r\n"
                                  "granted 9223372036854775807 604800000 0\r\n";
     watch_begin();
     watch("x");
