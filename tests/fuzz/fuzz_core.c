@@ -244,8 +244,7 @@ static void connect_link(void)
     int link = machine_choose_link(PORT_CONNECTING);
     if (link < 0)
         return;
-    m.ports[link] = PORT_OPEN;
-    machine_step((hf__event){.kind = HF__EVENT_CONNECTED, .link = link});
+    machine_connect(link);
 }
 
 static void cut_link(void)
@@ -273,8 +272,7 @@ static void connect_push(void)
     int link = machine_push_link(PORT_CONNECTING);
     if (link < 0)
         return;
-    m.ports[link] = PORT_OPEN;
-    machine_step((hf__event){.kind = HF__EVENT_CONNECTED, .link = link});
+    machine_connect(link);
 }
 
 static void cut_push(void)

@@ -200,8 +200,7 @@ static void revive(void)
     for (int link = 0; link <= push; link++) {
         if (m.ports[link] != PORT_CONNECTING)
             continue;
-        m.ports[link] = PORT_OPEN;
-        machine_step((hf__event){.kind = HF__EVENT_CONNECTED, .link = link});
+        machine_connect(link);
         if (link == push) {
             heard.count = 0;
             say_push_greeting();

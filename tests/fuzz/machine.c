@@ -234,6 +234,16 @@ hf_status machine_step(hf__event event)
     return event.status;
 }
 
+void machine_connect(int link)
+{
+    static const hf_credentials credentials = {"me", "secret"};
+    m.ports[link] = PORT_OPEN;
+    machine_step((hf__event){.kind = HF__EVENT_CONNECTED,
+                             .link = link,
+                             .wall = {INT64_C(1700000000000000)},
+                             .credentials = m.server.password != NULL ? &credentials : NULL});
+}
+
 void machine_disconnect(int link)
 {
     machine_step((hf__event){.kind = HF__EVENT_DISCONNECTED, .link = link, .reason = "cut"});
@@ -304,6 +314,8 @@ void machine_begin(const uint8_t *bytes, size_t count)
     m.config.reply_timeout = hf__span_ms(1 + input_byte(&m.in) * 10);
     m.config.call_timeout = hf__span_ms(1 + input_byte(&m.in) * 20);
     m.config.fence_keep = hf__span_ms(3600000);
+    for (int i = 0; i < HF__CHECK_KINDS; i++)
+        m.config.checks[i] = i == HF__CHECK_REPLICA ? HF_CHECK_REFUSE : HF_CHECK_WARN;
     snprintf(m.config.client_id, sizeof(m.config.client_id), "client");
     m.now = (hf__instant){1000000000};
     uint8_t ending = input_byte(&m.in);

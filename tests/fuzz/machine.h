@@ -70,6 +70,7 @@ void machine_end(void); /* waits for every call, checks that nothing is left, fr
 hf_status machine_step(hf__event event); /* now; the status of a HF__EVENT_LET_GO */
 int machine_choose_link(port state);     /* by the input; -1: there is none in that state */
 int machine_push_link(port state);       /* the one for messages; -1: it is in another state */
+void machine_connect(int link);
 void machine_disconnect(int link);
 void machine_check(void);
 void machine_end_telling(void); /* on_event returns */

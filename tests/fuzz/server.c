@@ -11,7 +11,7 @@
 #include "core/state.h" /* kinds of requests */
 #include "machine.h"
 
-enum { REPLY_SIZE = 512 };
+enum { REPLY_SIZE = 1024 };
 
 /* In a block of exactly this size, so that reading beyond it is seen. */
 static void feed(int link, const void *bytes, size_t count)
@@ -46,28 +46,49 @@ static size_t append(char *text, size_t length, const char *more)
     return length + count;
 }
 
-/* Up to who the server is, which both kinds of links ask. */
-static size_t answer_introduction(char *text)
+static size_t append_info(char *text, size_t length, uint8_t choice)
 {
-    char info[64], bulk[96];
-    uint8_t choice = input_byte(&m.in);
-    snprintf(info, sizeof(info), "run_id:%d\r\nrole:%s\r\n", choice % 4,
-             choice >= 240 ? "slave" : "master");
+    char info[160], bulk[192];
+    snprintf(info, sizeof(info),
+             "redis_version:7.%d\r\nrun_id:%d\r\nrole:%s\r\nmaxmemory:%d\r\n"
+             "maxmemory_policy:volatile-ttl\r\naof_enabled:%d\r\n",
+             choice % 8, choice % 4, choice >= 240 ? "slave" : "master", choice & 1, choice & 2);
     snprintf(bulk, sizeof(bulk), "$%zu\r\n%s\r\n", strlen(info), info);
+    return append(text, length, bulk);
+}
+
+/* Up to who the server is, which both kinds of links ask. */
+static size_t answer_introduction(char *text, uint8_t choice)
+{
     size_t length =
         append(text, 0, m.server.password != NULL ? "+OK\r\n+OK\r\n+OK\r\n" : "+OK\r\n");
-    length = append(text, length, bulk);
-    return append(text, length, bulk);
+    length = append_info(text, length, choice);
+    return append_info(text, length, choice);
+}
+
+/* Behind the introduction there are two more of INFO, TIME, perhaps a question about permissions,
+ * and the scripts. */
+static bool asks_permissions(int link)
+{
+    unsigned usual = (m.server.password != NULL ? 3 : 1) + 5 + HF__SCRIPT_LOADED;
+    return link >= 0 && m.core->links[link].greeting_length > usual;
 }
 
 /* The answers to a whole greeting: one for each thing that is asked. */
 void say_greeting(void)
 {
     char text[REPLY_SIZE];
-    size_t length = answer_introduction(text);
-    for (int i = 0; i < HF__SCRIPT_COUNT; i++)
+    uint8_t choice = input_byte(&m.in);
+    size_t length = answer_introduction(text, choice);
+    length = append_info(text, length, choice);
+    length = append_info(text, length, choice);
+    length = append(text, length, "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
+    int link = machine_choose_link(PORT_OPEN);
+    if (asks_permissions(link))
+        length = append(text, length, choice == 239 ? "*1\r\n$3\r\nDEL\r\n" : "*0\r\n");
+    for (int i = 0; i < HF__SCRIPT_LOADED; i++)
         length = append(text, length, "+sha\r\n");
-    feed_text(text);
+    feed(link, text, length);
 }
 
 static int64_t choose_integer(void)
@@ -206,7 +227,7 @@ void say_push_greeting(void)
         "-NOPERM x\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
         ":0\r\n-NOPERM x\r\n-NOPERM x\r\n", ":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n-LOADING x\r\n"};
     char text[REPLY_SIZE];
-    size_t length = answer_introduction(text);
+    size_t length = answer_introduction(text, input_byte(&m.in));
     uint8_t choice = input_byte(&m.in);
     append(text, length, answers[choice < 252 ? 0 : choice - 252]);
     feed_push(text);
