@@ -68,14 +68,15 @@ static bool check_version(hf__link *link, hf__slice version)
                     OLDEST_MAJOR, OLDEST_MINOR);
 }
 
-/* A new run id is another server process: one that may have forgotten what it granted. */
+/* A new run id is another server process: one that may have forgotten what it granted. One that
+ * does not say is taken for another one each time. */
 bool hf__check_server(hf__link *link, const hf__reply *reply)
 {
     hf__core *core = link->core;
     char run_id[sizeof(link->run_id)] = "";
     hf__slice field = info_field(reply, "run_id");
     hf__printable(run_id, sizeof(run_id), field.bytes, field.length);
-    if (strcmp(run_id, link->run_id) != 0) {
+    if (run_id[0] == '\0' || strcmp(run_id, link->run_id) != 0) {
         memcpy(link->run_id, run_id, sizeof(run_id));
         link->run++;
     }

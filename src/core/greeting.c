@@ -131,6 +131,20 @@ static bool nothing_learnt(hf__link *link, const hf__reply *reply)
     return true;
 }
 
+/* A confirmation of something else is none. */
+static bool subscription_learnt(hf__link *link, const hf__reply *reply)
+{
+    char scratch[SCRATCH];
+    hf__slice channel = channel_word(link, scratch);
+    const hf__reply *named = &reply->elements[1];
+    if (reply->count == 3 && named->kind == HF__REPLY_TEXT && named->length == channel.length &&
+        memcmp(named->text, channel.bytes, channel.length) == 0)
+        return true;
+    hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
+                  link->core->config.server->display);
+    return false;
+}
+
 static bool permissions_learnt(hf__link *link, const hf__reply *reply)
 {
     hf_error why;
@@ -159,7 +173,7 @@ static const struct {
     {publish_words, nothing_learnt, HF__REPLY_INTEGER, PUSH_LINK, "PUBLISH on hf:c:*: "},
     {numsub_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK, "PUBSUB NUMSUB: "},
     {ping_words, nothing_learnt, HF__REPLY_TEXT, PUSH_LINK, "PING: "},
-    {subscribe_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK, "SUBSCRIBE to hf:c:*: "},
+    {subscribe_words, subscription_learnt, HF__REPLY_ARRAY, PUSH_LINK, "SUBSCRIBE to hf:c:*: "},
 };
 
 /* Steps that are not in the table. */

@@ -30,7 +30,8 @@ bool hf__push_needed(const hf__core *core)
 bool hf__push_works(hf__core *core, const hf__link *link)
 {
     const hf__link *push = hf__push_link(core);
-    return push->state == HF__LINK_READY && strcmp(push->run_id, link->run_id) == 0;
+    return push->state == HF__LINK_READY && push->run_id[0] != '\0' &&
+           strcmp(push->run_id, link->run_id) == 0;
 }
 
 void hf__push_want(hf__core *core)

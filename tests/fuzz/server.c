@@ -222,10 +222,13 @@ static void feed_push(const char *text)
 
 void say_push_greeting(void)
 {
-    static const char *const answers[] = {
-        ":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
-        "-NOPERM x\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
-        ":0\r\n-NOPERM x\r\n-NOPERM x\r\n", ":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n-LOADING x\r\n"};
+    static const char *const answers[] = {":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$"
+                                          "9\r\nsubscribe\r\n$11\r\nhf:c:client\r\n:1\r\n",
+                                          "-NOPERM "
+                                          "x\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$"
+                                          "9\r\nsubscribe\r\n$11\r\nhf:c:client\r\n:1\r\n",
+                                          ":0\r\n-NOPERM x\r\n-NOPERM x\r\n",
+                                          ":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n-LOADING x\r\n"};
     char text[REPLY_SIZE];
     size_t length = answer_introduction(text, input_byte(&m.in));
     uint8_t choice = input_byte(&m.in);

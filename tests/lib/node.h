@@ -51,6 +51,7 @@ struct node {
     const char *canned[NODE_CANNED]; /* replies to the next requests, instead of serving them */
     int canned_count;
     const char *always;         /* reply to every request, instead of serving it; NULL: none */
+    const char *confirms;       /* another channel than the one that is asked for; NULL: that one */
     const char *info;           /* further lines of every INFO; may be NULL */
     int64_t wall_s;             /* what TIME says */
     const char *denied_command; /* what the script permissions names; NULL: nothing */

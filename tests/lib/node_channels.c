@@ -92,7 +92,7 @@ static void run_subscribe(struct node *node, const hf__slice *words, size_t coun
     node->subscribes++;
     say_array(out, 3);
     say_bulk(out, HF__SLICE("subscribe"));
-    say_bulk(out, words[1]);
+    say_bulk(out, node->confirms != NULL ? hf__slice_text(node->confirms) : words[1]);
     say_number(out, count_channels(node, out));
 }
 

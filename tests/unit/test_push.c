@@ -282,6 +282,38 @@ static void other_refusals_of_the_greeting_pass(void **state)
     contest_end();
 }
 
+/* Whether the lock is still what it was cannot be told from a server that does not say who it is.
+ */
+static void a_server_without_a_run_id_is_polled(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    S.node.run_id[0] = '\0';
+    ACQUIRE(1, "x", .wait_ms = 60000);
+    ADVANCE_MS(500);
+    assert_int_equal(S.node.last_copy, 0);
+    rival_release("x", 1);
+    ADVANCE_MS(200);
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
+static void a_subscription_to_another_channel_is_none(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    S.node.confirms = "hf:c:somebody";
+    ACQUIRE(1, "x", .wait_ms = 60000);
+    ADVANCE_MS(500);
+    assert_int_equal(S.node.last_copy, 0);
+    S.node.confirms = NULL;
+    ADVANCE_MS(2000);
+    assert_true(S.node.last_copy > 0);
+    rival_release("x", 1);
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +331,8 @@ int main(void)
         cmocka_unit_test(a_subscription_that_nobody_needs_is_not_made_anew),
         cmocka_unit_test(without_permission_those_who_wait_poll),
         cmocka_unit_test(other_refusals_of_the_greeting_pass),
+        cmocka_unit_test(a_server_without_a_run_id_is_polled),
+        cmocka_unit_test(a_subscription_to_another_channel_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
