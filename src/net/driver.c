@@ -43,6 +43,7 @@ static hf_status enter(hf__driver *d, int *cancel_state)
 
 static void leave(hf__driver *d, int cancel_state)
 {
+    hf__loop_settle(d);
     hf__engine_went_out(d);
     hf__engine_unlock(d);
     pthread_setcancelstate(cancel_state, NULL);
@@ -210,7 +211,7 @@ int hf__driver_loop_descriptor(hf__driver *d)
     int cancel_state;
     if (enter(d, &cancel_state) != HF_OK)
         return -1;
-    int descriptor = d->loop;
+    int descriptor = hf__loop_descriptor(d);
     leave(d, cancel_state);
     return descriptor;
 }
@@ -302,8 +303,9 @@ static bool open_descriptors(hf__driver *d)
 
 static void close_descriptors(hf__driver *d)
 {
-    int *all[] = {&d->kick, &d->park_kick, &d->park_timer, &d->loop};
-    for (int i = 0; i < 4; i++) {
+    int *all[] = {&d->kick, &d->park_kick, &d->park_timer};
+    hf__loop_close(d); /* first: it looks at the others */
+    for (int i = 0; i < 3; i++) {
         if (*all[i] >= 0)
             close(*all[i]);
         *all[i] = -1;
@@ -316,7 +318,7 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     if (d == NULL)
         return NULL;
     const hf__url *server = config->core.server;
-    d->kick = d->park_kick = d->park_timer = d->loop = -1;
+    d->kick = d->park_kick = d->park_timer = -1;
     d->own_loop = config->own_loop;
     hf__operations_init(d);
     memcpy(&d->transport, config->transport, config->transport->size);

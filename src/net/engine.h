@@ -10,6 +10,7 @@
 
 #include "net/driver.h"
 #include "net/fork.h"
+#include "net/watch_set.h"
 
 enum { HF__READ_SIZE = 16 * 1024, HF__BLIND_POLL_MS = 2, HF__OPERATION_BUCKETS = 256 };
 
@@ -17,12 +18,13 @@ typedef struct hf__port { /* a link's connection */
     void *connection;     /* NULL: none */
     uint64_t number;      /* never the same for two connections of a driver */
     bool connected;
-    bool held_back;   /* the connection took only a part of the output */
-    bool busy;        /* bytes were written since the last ones came */
-    bool unread;      /* the last turn left bytes, which the descriptor may not know of */
-    int wait;         /* until connected: HF_WAIT_... */
-    bool watched;     /* is in the set of an own loop, */
-    int watched_wait; /* with this, or with -1 before it was connected */
+    bool held_back; /* the connection took only a part of the output */
+    bool busy;      /* bytes were written since the last ones came */
+    bool unread;    /* the last turn left bytes, which the descriptor may not know of */
+    int wait;       /* until connected: HF_WAIT_... */
+    bool watched;   /* is in the set of an own loop, */
+    int watched_descriptor;
+    int watched_wait; /* with these */
 } hf__port;
 
 typedef struct hf__waiter { /* a thread that waits while another one drives */
@@ -75,9 +77,9 @@ struct hf__driver {
     hf__list being_told;     /* belongs to whoever runs the callbacks, without the mutex */
 
     bool own_loop;
-    bool processing;  /* a thread is in hf_process() */
-    bool loop_kicked; /* park_kick is readable */
-    int loop;         /* epoll set, with what the background thread would be parked on; -1: none */
+    bool processing;     /* a thread is in hf_process() */
+    bool loop_kicked;    /* park_kick is readable */
+    hf__watch_set *loop; /* with what the background thread would be parked on; NULL: none */
 
     pthread_t background;
     bool background_ends;
@@ -172,9 +174,13 @@ void hf__operations_drop(hf__driver *driver);
 
 /* loop.c; the same. Without an own loop, what changes something does nothing. */
 
-bool hf__loop_open(hf__driver *driver);             /* false: no descriptor is left */
-void hf__loop_watch(hf__driver *driver, int link);  /* what its connection waits for, from now on */
-void hf__loop_forget(hf__driver *driver, int link); /* its connection is about to be closed */
+bool hf__loop_open(hf__driver *driver); /* false: no memory, descriptor or thread is left */
+void hf__loop_close(hf__driver *driver);
+int hf__loop_descriptor(const hf__driver *driver); /* -1: none */
+void hf__loop_watch(hf__driver *driver, int link); /* what its connection waits for, from now on */
+/* Its connection may close its descriptor now. */
+void hf__loop_forget(hf__driver *driver, int link);
+void hf__loop_settle(hf__driver *driver); /* its descriptor is readable if it should be */
 bool hf__loop_is_blind(const hf__driver *driver);
 void hf__loop_kick(hf__driver *driver); /* there is something for hf_process() */
 void hf__loop_process(hf__driver *driver);

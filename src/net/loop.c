@@ -1,39 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* A client inside a loop of the application: no thread of ours, but one descriptor that is readable
- * whenever there is something to do, and hf_process(), which does it.
+/* A client inside a loop of the application: nothing of ours runs by itself, but there is one
+ * descriptor that is readable whenever there is something to do, and hf_process(), which does it.
  *
- * The descriptor is an epoll set: every connection, a timer for what the core wants to be woken
- * for, and an eventfd with which calls from elsewhere say that they have left something: bytes for
- * a busy connection, or callbacks to run. It is level-triggered, so nothing is missed if a loop
- * comes late. Threads that make calls that wait drive as they always do (driver.c), beside the
- * loop: whoever reads an answer first serves it.
+ * The descriptor stands for a set (watch_set.h): every connection, a timer for what the core wants
+ * to be woken for, and an eventfd with which calls from elsewhere say that they have left
+ * something: bytes for a busy connection, or callbacks to run. It is level-triggered, so nothing is
+ * missed if a loop comes late. Threads that make calls that wait drive as they always do
+ * (driver.c), beside the loop: whoever reads an answer first serves it.
  *
- * A connection is put into the set when it is opened, and looked at again whenever what it waits
- * for may have changed. Until it is connected its descriptor may be another one with the same
- * number, so then the kernel is asked each time. A connection that cannot be in the set is looked
- * at every few milliseconds. */
-#include <errno.h>
-#include <sys/epoll.h>
+ * A connection is put into the set when it is opened, and again whenever what it waits for has
+ * changed. While it is being made its descriptor may be closed and be another one afterwards, even
+ * one with the same number; so before each step of that it is taken out. A connection that cannot
+ * be in the set is looked at every few milliseconds. */
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "net/clock.h"
 #include "net/engine.h"
 
-enum { TIMER = 1000, KICK, READY_MAX = 16 }; /* what else is in the set besides links */
-
-static bool add(hf__driver *d, int descriptor, uint32_t what, uint32_t events)
-{
-    struct epoll_event entry = {.events = events, .data.u32 = what};
-    return epoll_ctl(d->loop, EPOLL_CTL_ADD, descriptor, &entry) == 0;
-}
+enum { TIMER = 1000, KICK }; /* what else is in the set besides links */
 
 bool hf__loop_open(hf__driver *d)
 {
-    d->loop = epoll_create1(EPOLL_CLOEXEC);
-    return d->loop >= 0 && add(d, d->park_timer, TIMER, EPOLLIN) &&
-           add(d, d->park_kick, KICK, EPOLLIN);
+    d->loop = hf__watch_set_open();
+    return d->loop != NULL && hf__watch_set_put(d->loop, d->park_timer, HF_WAIT_READ, TIMER) &&
+           hf__watch_set_put(d->loop, d->park_kick, HF_WAIT_READ, KICK);
+}
+
+void hf__loop_close(hf__driver *d)
+{
+    hf__watch_set_close(d->loop, d->fork_guard.forked);
+    d->loop = NULL;
+}
+
+int hf__loop_descriptor(const hf__driver *d)
+{
+    return d->loop != NULL ? hf__watch_set_descriptor(d->loop) : -1;
 }
 
 /* In a child the set is the parent's. */
@@ -50,24 +51,25 @@ void hf__loop_watch(hf__driver *d, int link)
     int wait = hf__port_wait(port);
     if (port->watched && port->watched_wait == wait)
         return;
-    int descriptor = d->transport.descriptor(port->connection);
-    struct epoll_event entry = {.events = (wait & HF_WAIT_READ ? EPOLLIN : 0U) |
-                                          (wait & HF_WAIT_WRITE ? EPOLLOUT : 0U),
-                                .data.u32 = (uint32_t)link};
-    port->watched_wait = port->connected ? wait : -1;
-    port->watched =
-        descriptor >= 0 && (epoll_ctl(d->loop, EPOLL_CTL_MOD, descriptor, &entry) == 0 ||
-                            epoll_ctl(d->loop, EPOLL_CTL_ADD, descriptor, &entry) == 0);
+    port->watched_wait = wait;
+    port->watched_descriptor = d->transport.descriptor(port->connection);
+    port->watched = port->watched_descriptor >= 0 &&
+                    hf__watch_set_put(d->loop, port->watched_descriptor, wait, (uint32_t)link);
 }
 
 /* Closing alone would not do if a child has inherited the descriptor. */
 void hf__loop_forget(hf__driver *d, int link)
 {
-    if (!has_set(d))
-        return;
-    int descriptor = d->transport.descriptor(d->ports[link].connection);
-    if (descriptor >= 0)
-        epoll_ctl(d->loop, EPOLL_CTL_DEL, descriptor, NULL);
+    hf__port *port = &d->ports[link];
+    if (has_set(d) && port->watched)
+        hf__watch_set_remove(d->loop, port->watched_descriptor);
+    port->watched = false;
+}
+
+void hf__loop_settle(hf__driver *d)
+{
+    if (has_set(d))
+        hf__watch_set_settle(d->loop);
 }
 
 /* The set does not tell when there is something on its connection. */
@@ -110,10 +112,10 @@ static void serve(hf__driver *d, uint32_t what)
 
 static void serve_ready(hf__driver *d)
 {
-    struct epoll_event ready[READY_MAX];
-    int count = epoll_wait(d->loop, ready, READY_MAX, 0);
+    uint32_t ready[HF__WATCH_MAX];
+    int count = hf__watch_set_take(d->loop, ready);
     for (int i = 0; i < count && !d->fork_guard.forked; i++)
-        serve(d, ready[i].data.u32);
+        serve(d, ready[i]);
     for (int i = 0; i < d->link_count && !d->fork_guard.forked; i++)
         if (is_blind(&d->ports[i]))
             hf__engine_serve(d, i);

@@ -115,6 +115,7 @@ static void introduce(hf__driver *d, int link)
 static void check_connected(hf__driver *d, int link)
 {
     hf__port *port = &d->ports[link];
+    hf__loop_forget(d, link);
     int status = d->transport.connected(port->connection);
     if (status < 0) {
         step_disconnected(d, link, -status);
