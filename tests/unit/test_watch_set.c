@@ -3,9 +3,9 @@
  * which the set is written, and both must look the same from outside.
  *
  * Waits have no limit but the patience of poll(), so a wake-up that is missing fails. */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,6 +144,21 @@ static void what_is_waited_for_can_change(void **state)
     expect_silence();
 }
 
+/* Whether a watcher is asleep by then or not. */
+static void what_comes_late_is_seen(void **state)
+{
+    (void)state;
+    for (int pause_ms = 0; pause_ms < 20; pause_ms++) {
+        pair p = connect_both();
+        say(p.there);
+        poll(NULL, 0, pause_ms);
+        assert_true(hf__watch_set_put(set, p.here, HF_WAIT_READ, 1));
+        assert_true(is_readable(PATIENCE_MS));
+        disconnect(p);
+        expect_silence();
+    }
+}
+
 static void the_end_of_a_connection_is_ready(void **state)
 {
     (void)state;
@@ -197,7 +212,7 @@ static void what_was_removed_can_be_closed(void **state)
         pair p = connect_both();
         assert_true(hf__watch_set_put(set, p.here, HF_WAIT_READ, 1));
         if (i % 2 == 0)
-            sched_yield(); /* a watcher may be on its way or there */
+            sched_yield(); /* so that it is now asleep and now on its way */
         hf__watch_set_remove(set, p.here);
         close(p.here);
         assert_int_equal(read(p.there, &byte, 1), 0);
@@ -305,6 +320,7 @@ int main(void)
         TEST(it_is_readable_while_something_is_ready),
         TEST(it_is_exact_after_settling),
         TEST(what_is_waited_for_can_change),
+        TEST(what_comes_late_is_seen),
         TEST(the_end_of_a_connection_is_ready),
         TEST(all_that_are_ready_are_taken),
         TEST(what_is_no_descriptor_is_refused),
