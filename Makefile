@@ -11,7 +11,8 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test tsan sim sim-build mutants chaos fuzz demo bench install uninstall deb deb-test format packages clean
+.PHONY: all test test-poll tsan sim sim-build mutants chaos fuzz demo bench install uninstall deb \
+        deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
 all:
@@ -26,6 +27,15 @@ test: packages all
 	@cmake --build $(BUILD)/asan
 	@$(CTEST) --test-dir $(BUILD)/asan -L 'house|unit|sim'
 	@$(CTEST) --test-dir $(BUILD)/asan $(TWICE)
+
+# Without epoll: what has to do with own loops, and with the threads and descriptors of a client.
+POLL   := own_loop|watch_set|async|fork|teardown|examples|starved|memory|transport|threads
+test-poll: packages all
+	@$(CMAKE) -B $(BUILD)/poll $(ASAN) -DHOLDFAST_POLL=ON \
+	    -DHOLDFAST_RELEASE_DIR=$(CURDIR)/$(BUILD) >/dev/null
+	@cmake --build $(BUILD)/poll
+	@$(CTEST) --test-dir $(BUILD)/poll -L unit -R '$(POLL)'
+	@$(CTEST) --test-dir $(BUILD)/poll $(TWICE) -R '$(POLL)'
 
 tsan: packages all
 	@$(CMAKE) -B $(BUILD)/tsan $(TSAN) -DHOLDFAST_RELEASE_DIR=$(CURDIR)/$(BUILD) >/dev/null
@@ -87,7 +97,7 @@ deb-test: deb
 	@tools/test-deb $(BUILD)
 
 format:
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' '*.cpp' '*.hpp' | xargs clang-format -i
 
 clean:
 	@rm -rf $(BUILD)

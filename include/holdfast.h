@@ -489,8 +489,9 @@ HF_API hf_status hf_cancel_operation(hf_client *client, hf_operation operation);
 /* ---- Your own loop --------------------------------------------------------------------------- */
 
 /* A client that was opened with own_loop = true has no thread (except while a host name is being
- * looked up). Renewals, answers and callbacks happen when your loop calls hf_process(), so it must
- * come back in time: a lease that nobody renews is lost. With any loop:
+ * looked up). A build without epoll (HOLDFAST_POLL) has one that only waits, for the descriptor
+ * below, and does nothing else. Renewals, answers and callbacks happen when your loop calls
+ * hf_process(), so it must come back in time: a lease that nobody renews is lost. With any loop:
  *
  *     add hf_loop_descriptor(client) to what you poll for reading
  *     for (;;) {

@@ -56,16 +56,9 @@ namespace holdfast
 class error : public std::runtime_error
 {
   public:
-    explicit error(hf_status status) : error(status, hf_status_text(status))
-    {
-    }
-    error(hf_status status, const char *text) : std::runtime_error(text), status_(status)
-    {
-    }
-    hf_status status() const noexcept
-    {
-        return status_;
-    }
+    explicit error(hf_status status) : error(status, hf_status_text(status)) {}
+    error(hf_status status, const char *text) : std::runtime_error(text), status_(status) {}
+    hf_status status() const noexcept { return status_; }
 
   private:
     hf_status status_;
@@ -100,17 +93,11 @@ std::int64_t to_ms(const std::chrono::duration<Rep, Period> &span)
  *     holdfast::client client("redis://localhost", options);
  */
 struct client_options : hf_client_options {
-    client_options() : hf_client_options{}
-    {
-        size = sizeof(hf_client_options);
-    }
+    client_options() : hf_client_options{} { size = sizeof(hf_client_options); }
 };
 
 struct acquire_options : hf_acquire_options {
-    acquire_options() : hf_acquire_options{}
-    {
-        size = sizeof(hf_acquire_options);
-    }
+    acquire_options() : hf_acquire_options{} { size = sizeof(hf_acquire_options); }
 
     /* Those that wait so long, for calls such as client.acquire("order:42", 5s). */
     template <class Rep, class Period>
@@ -134,21 +121,12 @@ class cancel
         if (cancel_ == nullptr)
             throw error(HF_ENOMEM);
     }
-    void fire() noexcept
-    {
-        hf_cancel_fire(cancel_.get());
-    }
-    hf_cancel *get() const noexcept
-    {
-        return cancel_.get();
-    }
+    void fire() noexcept { hf_cancel_fire(cancel_.get()); }
+    hf_cancel *get() const noexcept { return cancel_.get(); }
 
   private:
     struct ending {
-        void operator()(hf_cancel *cancel) const noexcept
-        {
-            hf_cancel_free(cancel);
-        }
+        void operator()(hf_cancel *cancel) const noexcept { hf_cancel_free(cancel); }
     };
     std::unique_ptr<hf_cancel, ending> cancel_;
 };
@@ -181,10 +159,7 @@ class hold
 
     /* Makes the lease last at least so long from now on; without an argument, as long as it was
      * acquired with. Throws HF_ELOST when it is too late. */
-    void extend()
-    {
-        extend_by_ms(0);
-    }
+    void extend() { extend_by_ms(0); }
     template <class Rep, class Period> void extend(const std::chrono::duration<Rep, Period> &lease)
     {
         std::int64_t lease_ms = detail::to_ms(lease);
@@ -192,28 +167,16 @@ class hold
     }
 
     /* What is known locally, without any message; never claims too much. */
-    bool valid() const noexcept
-    {
-        return hf_is_valid(get());
-    }
+    bool valid() const noexcept { return hf_is_valid(get()); }
     std::chrono::milliseconds remaining() const noexcept
     {
         return std::chrono::milliseconds(hf_remaining_ms(get()));
     }
-    hf_state state() const noexcept
-    {
-        return hf_hold_state(get());
-    }
+    hf_state state() const noexcept { return hf_hold_state(get()); }
     /* Larger than that of every earlier grant of the lock; 0 if the hold is empty. */
-    std::uint64_t fence() const noexcept
-    {
-        return hf_fence(get());
-    }
+    std::uint64_t fence() const noexcept { return hf_fence(get()); }
 
-    hf_hold *get() const noexcept
-    {
-        return hold_.get();
-    }
+    hf_hold *get() const noexcept { return hold_.get(); }
 
   private:
     friend class client;
@@ -295,18 +258,12 @@ class client
         return try_take(get(), name, options);
     }
 
-    hf_client *get() const noexcept
-    {
-        return client_.get();
-    }
+    hf_client *get() const noexcept { return client_.get(); }
 
   private:
     friend class mutex;
     struct ending {
-        void operator()(hf_client *client) const noexcept
-        {
-            hf_close(client);
-        }
+        void operator()(hf_client *client) const noexcept { hf_close(client); }
     };
 
     /* HF_EBUSY is thrown, unless the caller wants to know of it. */
@@ -380,17 +337,11 @@ class mutex
     mutex &operator=(const mutex &) = delete;
 
     /* Throws if it cannot be had at all (HF_ECANCELLED, HF_EDENIED, HF_ECLOSED, ...). */
-    void lock()
-    {
-        keep(client::take(client_, name_, waiting(-1), nullptr));
-    }
+    void lock() { keep(client::take(client_, name_, waiting(-1), nullptr)); }
 
     /* False: somebody else has it, or had it all the time. Whatever else may happen throws, such as
      * HF_EUNAVAILABLE when there is no server. */
-    [[nodiscard]] bool try_lock()
-    {
-        return try_for_ms(0);
-    }
+    [[nodiscard]] bool try_lock() { return try_for_ms(0); }
     template <class Rep, class Period>
     [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period> &wait)
     {
@@ -403,16 +354,10 @@ class mutex
         return end > now ? try_lock_for(end - now) : try_lock();
     }
 
-    void unlock() noexcept
-    {
-        hold ended = give_up(); /* and its destructor releases it */
-    }
+    void unlock() noexcept { hold ended = give_up(); /* and its destructor releases it */ }
 
     /* Unlocks, and throws what hold::release() throws; unlocked it is in any case. */
-    void release()
-    {
-        give_up().release();
-    }
+    void release() { give_up().release(); }
 
     /* Of what the calling thread has locked, the last time. If it has not: false, false and 0. */
     bool valid() const

@@ -549,6 +549,33 @@ static void an_exception_in_a_callback_ends_the_program()
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == TERMINATED);
 }
 
+/* ---- The example ----------------------------------------------------------------------------- */
+
+static std::string output_of_example(const std::string &server_url)
+{
+    std::string output, command = HF_EXAMPLES_DIR "/holdfast-guard " + server_url;
+    FILE *running = popen(command.c_str(), "r");
+    CHECK(running != nullptr);
+    for (int byte = std::fgetc(running); byte != EOF; byte = std::fgetc(running))
+        output.push_back(static_cast<char>(byte));
+    return output + std::to_string(WEXITSTATUS(pclose(running)));
+}
+
+static void the_example_works()
+{
+    unsigned long long fences[2] = {0, 0};
+    for (auto &fence : fences) {
+        int length = 0;
+        std::string output = output_of_example(url);
+        CHECK(std::sscanf(output.c_str(), "order:42 is ours, with the fence %llu\nreleased\n0%n",
+                          &fence, &length) == 1);
+        CHECK(static_cast<std::size_t>(length) == output.size());
+    }
+    CHECK(fences[0] > 0 && fences[1] > fences[0]);
+    std::string refusal = output_of_example("none");
+    CHECK(refusal.rfind("HF_EINVAL: ", 0) == 0 && refusal.back() == '1');
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3) {
@@ -583,6 +610,7 @@ int main(int argc, char **argv)
         TEST(a_hold_may_be_destroyed_in_its_callback),
         TEST(calls_that_wait_throw_in_a_callback),
         TEST(an_exception_in_a_callback_ends_the_program),
+        TEST(the_example_works),
     };
     url = server_start();
     int failures = 0;

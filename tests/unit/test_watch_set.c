@@ -312,6 +312,25 @@ static void whatever_is_missing_there_is_no_set(void **state)
     assert_true(failures >= 1);
 }
 
+/* Nor is there a client, then. */
+static void without_a_set_no_client_is_opened(void **state)
+{
+    (void)state;
+    for (long passed = 0;; passed++) {
+        hf_client *client;
+        hf_error error;
+        gate_fail_at(passed);
+        hf_status status =
+            hf_open("redis://localhost", HF_CLIENT(.own_loop = true), &client, &error);
+        bool refused = gate_open();
+        assert_int_equal(status, refused ? HF_ENOMEM : HF_OK);
+        assert_int_equal(hf_loop_descriptor(client) >= 0, !refused);
+        assert_int_equal(hf_close(client), HF_OK);
+        if (!refused)
+            break;
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -329,6 +348,7 @@ int main(void)
         TEST(what_is_not_taken_costs_no_time),
         TEST(a_child_leaves_it_alone),
         TEST(whatever_is_missing_there_is_no_set),
+        TEST(without_a_set_no_client_is_opened),
     };
     gate_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
