@@ -149,11 +149,12 @@ class hold
     void release()
     {
         hf_error outcome;
-        hf_hold *handle = hold_.release();
+        hf_hold *handle = get();
         hf_release(&handle, &outcome);
-        hold_.reset(handle); /* inside a callback it is still there */
-        if (handle == nullptr)
+        if (handle == nullptr) { /* inside a callback it is still there */
+            hold_.release();
             hold_.get_deleter().listener.reset();
+        }
         detail::check(outcome);
     }
 
@@ -192,8 +193,7 @@ class hold
     }
 
     /* Inside a callback, which may be that of this very hold, the library says when the listener is
-     * needed no more. Should it be unable to (no memory is left), the listener is left to itself.
-     */
+     * needed no more. If it cannot, for lack of memory, the listener is never freed. */
     struct ending {
         std::unique_ptr<function> listener;
         void operator()(hf_hold *handle) noexcept
@@ -218,8 +218,7 @@ class hold
 class client
 {
   public:
-    /* See hf_open() for what a URL looks like. No server is asked. Throws HF_EINVAL or HF_ENOMEM.
-     */
+    /* See hf_open() for what a URL looks like. No server is asked. HF_EINVAL or HF_ENOMEM. */
     explicit client(const std::string &url, const client_options &options = client_options())
     {
         hf_error outcome;
@@ -234,10 +233,9 @@ class client
      * neither can be done: HF_EDEADLK, and the client stays; destroyed there, it is never ended. */
     void close()
     {
-        hf_client *closed = client_.release();
-        hf_status status = hf_close(closed);
-        if (status == HF_EDEADLK)
-            client_.reset(closed);
+        hf_status status = hf_close(get());
+        if (status != HF_EDEADLK)
+            client_.release();
         if (status != HF_OK)
             throw error(status);
     }
@@ -250,8 +248,7 @@ class client
         return take(get(), name, options, nullptr);
     }
 
-    /* The same, but empty if somebody else held it all the time. Whatever else may happen throws.
-     */
+    /* The same, but empty if somebody else held it all the time. Everything else throws. */
     [[nodiscard]] std::optional<hold>
     try_acquire(std::string_view name, const acquire_options &options = acquire_options())
     {
