@@ -322,7 +322,10 @@ class client
  *     lock.release()->release(); // out of the guard's hands, and throws HF_ELOST if it was lost
  *
  * Waiting. How long is said by the call; wait_ms in the options means nothing here. lock() waits
- * without limit, also for a server that is gone; options.cancel ends that. */
+ * without limit, also for a server that is gone; options.cancel ends that.
+ *
+ * Strings in the options are used by each call, so they must live as long as the mutex. With
+ * options.owner all who name that owner share the lock, and the mutex does not keep them apart. */
 class mutex
 {
   public:
@@ -351,7 +354,8 @@ class mutex
         return end > now ? try_lock_for(end - now) : try_lock();
     }
 
-    void unlock() noexcept { hold ended = give_up(); /* and its destructor releases it */ }
+    /* Throws nothing, and waits for the server's answer for call_timeout_ms at most. */
+    void unlock() noexcept { give_up(); }
 
     /* Unlocks, and throws what hold::release() throws; unlocked it is in any case. */
     void release() { give_up().release(); }
