@@ -6,6 +6,8 @@
  *
  * SIGPIPE has its default action here, so one would end the program.
  */
+#include <openssl/err.h>
+#include <openssl/sslerr.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,6 +54,8 @@ static void expect_resumed(const char *protocols)
         release(&hold);
         assert_int_equal(logged("session resumed"), i);
     }
+    EXPECT(HF_OK, hf_close(client)); /* the next server has another one */
+    client = NULL;
 }
 
 static void a_reconnect_resumes_the_session(void **state)
@@ -252,6 +256,28 @@ static void a_server_that_dies(void **state)
     release(&hold);
 }
 
+/* OpenSSL's queue of errors belongs to the thread, and so to the application too. This one, if it
+ * came from the server, would mean that trying again is in vain. */
+static void an_error_of_the_application_is_not_ours(void **state)
+{
+    (void)state;
+    open_client_at(server->tls_url, &client,
+                   HF_CLIENT(.tls = trusting(), .links = 1, .log = keep_log, .own_loop = true));
+    struct pollfd wanted = {.fd = hf_loop_descriptor(client), .events = POLLIN};
+    hf_hold *hold = acquire_for(client, 30000);
+    assert_int_equal(raw_number(server, "CLIENT KILL TYPE normal"), 1);
+    while (logged("connection lost") == 0) {
+        assert_int_equal(poll(&wanted, 1, PATIENCE_MS), 1);
+        ERR_raise(ERR_LIB_SSL, SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED);
+        EXPECT(HF_OK, hf_process(client, &error));
+    }
+    assert_int_equal(logged("certificate"), 0);
+
+    ERR_raise(ERR_LIB_SSL, SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED);
+    release(&hold);
+    assert_int_equal(ERR_peek_error(), 0);
+}
+
 /* With requests on their way in both directions when it dies. */
 static void a_server_that_dies_under_load(void **state)
 {
@@ -278,6 +304,7 @@ int main(void)
         TEST(thousands_at_once),
         TEST(thousands_at_once_in_an_own_loop),
         TEST(a_child_leaves_the_session_alone),
+        TEST(an_error_of_the_application_is_not_ours),
         TEST(a_server_that_dies),
         TEST(a_server_that_dies_under_load),
     };
