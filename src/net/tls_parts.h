@@ -33,6 +33,7 @@ typedef struct hf__tls_stream {
     bool asked;                           /* the server has asked for a certificate of ours */
     bool ended;                           /* the inner stream has */
     int failure;                          /* of the inner transport; 0: none */
+    int verdict;                          /* of the next read; 0: none yet */
     int wait;                             /* after -EAGAIN: HF_WAIT_... */
     char words[250];                      /* for describe(); may be empty */
     unsigned char owner[HF__FINGERPRINT]; /* of our certificate; zeros: none */

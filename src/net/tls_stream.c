@@ -230,23 +230,25 @@ static void forget_errors(void)
         ERR_clear_error();
 }
 
-/* What follows the first bytes is taken only if OpenSSL has it already, or a part of it. What is
- * wrong behind good bytes is found by the next read. */
+/* What follows the first bytes is taken only if OpenSSL has it already, or a part of it. OpenSSL
+ * says only once what is wrong behind good bytes, so that is kept for the next read. */
 static int read_bytes(void *arg, void *bytes, size_t capacity)
 {
     hf__tls_stream *s = arg;
     size_t total = 0;
     int result;
+    if (s->verdict != 0)
+        return s->verdict;
     do {
         size_t count = 0;
         forget_errors();
         result = SSL_read_ex(s->ssl, (char *)bytes + total, capacity - total, &count);
         total += count;
     } while (result == 1 && total < capacity && SSL_has_pending(s->ssl));
+    int status = result == 1 ? 0 : hf__tls_outcome(s, result);
     if (total == 0)
-        return hf__tls_outcome(s, result);
-    if (result != 1)
-        forget_errors();
+        return status;
+    s->verdict = status != -EAGAIN ? status : 0;
     return (int)total;
 }
 

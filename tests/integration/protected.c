@@ -74,6 +74,12 @@ const char *tls_url_of(const struct redis_server *at, const char *host)
     return url;
 }
 
+void close_client(hf_client **client)
+{
+    EXPECT_STATUS(HF_OK, hf_close(*client));
+    *client = NULL;
+}
+
 /* A machine with two cores and sanitizers may take its time for a handshake. */
 void expect_serves(const char *url, const hf_tls *tls)
 {
@@ -81,8 +87,7 @@ void expect_serves(const char *url, const hf_tls *tls)
     hf_hold *hold = acquire_with(passing, HF_ACQUIRE(.wait_ms = 5000));
     assert_string_equal(raw(server, "EXISTS lock"), "1");
     release(&hold);
-    EXPECT_STATUS(HF_OK, hf_close(passing));
-    passing = NULL;
+    close_client(&passing);
 }
 
 void expect_final(const char *url, const hf_tls *tls, hf_status status, const char *words)
@@ -96,8 +101,7 @@ void expect_final(const char *url, const hf_tls *tls, hf_status status, const ch
         assert_null(hold);
         expect_says(error.text, words);
     }
-    EXPECT_STATUS(HF_OK, hf_close(passing));
-    passing = NULL;
+    close_client(&passing);
 }
 
 /* ---- The log --------------------------------------------------------------------------------- */
@@ -121,6 +125,18 @@ void forget_log(void)
     pthread_mutex_lock(&log_mutex);
     line_count = 0;
     pthread_mutex_unlock(&log_mutex);
+}
+
+void expect_not_logged(const char *words)
+{
+    char found[LINE] = "";
+    pthread_mutex_lock(&log_mutex);
+    for (size_t i = 0; i < line_count && found[0] == '\0'; i++)
+        if (strstr(lines[i], words) != NULL)
+            memcpy(found, lines[i], LINE);
+    pthread_mutex_unlock(&log_mutex);
+    if (found[0] != '\0')
+        fail_msg("the log has: %s", found);
 }
 
 int logged(const char *words)

@@ -25,6 +25,8 @@ void expect_serves(const char *url, const hf_tls *tls);
 /* An acquire that would wait for 20 s fails at once, and says these words. */
 void expect_final(const char *url, const hf_tls *tls, hf_status status, const char *words);
 
+void close_client(hf_client **client); /* before the teardown does, with HF_OK */
+
 /* The URL of the server's TLS port under another name; valid until the next call. */
 const char *tls_url_of(const struct redis_server *at, const char *host);
 
@@ -32,5 +34,6 @@ const char *tls_url_of(const struct redis_server *at, const char *host);
 hf_log_function keep_log;
 void forget_log(void);
 int logged(const char *words); /* how many lines have them */
+void expect_not_logged(const char *words);
 
 #endif

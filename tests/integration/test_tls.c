@@ -70,6 +70,7 @@ static void expect_version(const char *protocols, const char *words)
     expect_free(client);
     assert_true(logged("connected to localhost") > 0);
     assert_true(logged(words) > 0);
+    close_client(&client);
 }
 
 static void both_versions_of_tls_are_spoken(void **state)

@@ -38,8 +38,7 @@ static void expect_unavailable(const char *url, const hf_tls *tls, const char *w
         assert_null(hold);
         expect_says(error.text, words);
     }
-    EXPECT_STATUS(HF_OK, hf_close(client));
-    client = NULL;
+    close_client(&client);
 }
 
 static void expect_unavailable_peer(const struct peer_script *script, const char *words)

@@ -156,6 +156,7 @@ static void work_in_portions(size_t chunk, bool resting, const char *protocols)
     hf_hold *hold = acquire_with(client, HF_ACQUIRE(.wait_ms = 10000));
     release(&hold);
     assert_true(logged("session resumed") > 0);
+    close_client(&client);
 }
 
 static void a_byte_at_a_time(void **state)
@@ -181,8 +182,7 @@ static void a_transport_of_an_older_version(void **state)
     start_showing("server");
     open_over(&old_wires, server->url, NULL);
     expect_free(client);
-    EXPECT_STATUS(HF_OK, hf_close(client));
-    client = NULL;
+    close_client(&client);
     open_over(&old_wires, server->tls_url, trusting());
     expect_free(client);
     assert_int_equal(atomic_load(&manner.described), 0);
@@ -210,8 +210,7 @@ static void expect_verdict(int verdict, hf_status status, const char *says, cons
         EXPECT(status, hf_acquire(client, "lock", HF_ACQUIRE(.wait_ms = 20000), &hold, &error));
         EXPECT_TOOK(start, 0, 500);
         expect_says(error.text, words);
-        EXPECT_STATUS(HF_OK, hf_close(client));
-        client = NULL;
+        close_client(&client);
     }
 }
 
