@@ -129,6 +129,11 @@ static void a_key_that_does_not_fit(void **state)
     refuse(HF_TLS(.certificate_file = certificate_path("client.crt"),
                   .key_file = certificate_path("server.key")),
            "key_file: ", "server.key", "does not fit");
+    certificate_make("thick", &(struct certificate_wish){.signer = "authority", .rsa = true});
+    refuse(HF_TLS(.certificate_file = certificate_path("client.crt"),
+                  .key_file = certificate_path("thick.key")),
+           "key_file: ", "thick.key", "does not fit");
+    accept(HF_TLS(.certificate_file = certificate_path("thick.pem")));
 }
 
 static void a_key_without_a_certificate(void **state)

@@ -14,6 +14,8 @@
 
 #include "protected.h"
 
+enum { HOARD = 1000 * 1000 };
+
 static hf_client *client;
 static hf_error error;
 
@@ -23,6 +25,8 @@ struct wire {
     int descriptor;
     bool rests_reading; /* the next read, or write, moves nothing */
     bool rests_writing;
+    size_t hoarded; /* bytes in hoard, which nobody has seen yet */
+    char hoard[2 * HOARD];
 };
 
 /* How it behaves; the tests set it before they open a client. */
@@ -31,6 +35,7 @@ static struct {
     bool rests;           /* every other time it moves nothing */
     int verdict;          /* of connected() */
     const char *says;     /* describe() */
+    atomic_bool hoards;   /* delivers nothing before it has HOARD bytes, then all it has */
     atomic_int described; /* how often it was asked */
 } manner;
 
@@ -79,9 +84,31 @@ static bool rests(bool *tired)
     return manner.rests && !*tired;
 }
 
+/* As a transport that decodes does: what it has taken in, the descriptor does not show. */
+static int read_hoard(struct wire *wire, void *bytes, size_t capacity)
+{
+    ssize_t count = 1;
+    while (count > 0 && wire->hoarded < sizeof(wire->hoard)) {
+        count = recv(wire->descriptor, wire->hoard + wire->hoarded,
+                     sizeof(wire->hoard) - wire->hoarded, 0);
+        wire->hoarded += count > 0 ? (size_t)count : 0;
+    }
+    if (wire->hoarded >= HOARD)
+        atomic_store(&manner.hoards, false);
+    if (wire->hoarded == 0 || atomic_load(&manner.hoards))
+        return count == 0 ? 0 : -EAGAIN;
+    size_t given = wire->hoarded < capacity ? wire->hoarded : capacity;
+    memcpy(bytes, wire->hoard, given);
+    memmove(wire->hoard, wire->hoard + given, wire->hoarded - given);
+    wire->hoarded -= given;
+    return (int)given;
+}
+
 static int wire_read(void *connection, void *bytes, size_t capacity)
 {
     struct wire *wire = connection;
+    if (atomic_load(&manner.hoards) || wire->hoarded > 0)
+        return read_hoard(wire, bytes, capacity);
     if (rests(&wire->rests_reading))
         return -EAGAIN;
     ssize_t count = recv(wire->descriptor, bytes, portion(capacity), 0);
@@ -128,6 +155,7 @@ static int begin(void **state)
     manner.rests = false;
     manner.verdict = 0;
     manner.says = NULL;
+    atomic_store(&manner.hoards, false);
     atomic_store(&manner.described, 0);
     forget_log();
     return 0;
@@ -171,6 +199,30 @@ static void odd_portions(void **state)
     (void)state;
     work_in_portions(7, false, "TLSv1.3");
     work_in_portions(1000, true, "TLSv1.3");
+}
+
+/* ---- All at once ----------------------------------------------------------------------------- */
+
+/* More than the library reads in one turn. Should it forget the rest, the call would end after
+ * reply_timeout_ms, with another status. */
+static void more_than_is_read_in_one_turn(void **state)
+{
+    static char value[HOARD + 1];
+    static hf_inspection inspection;
+    (void)state;
+    memset(value, 'x', HOARD);
+    start_showing("server");
+    open_client_at(server->url, &client,
+                   HF_CLIENT(.transport = &wires, .links = 1, .reply_timeout_ms = 10000,
+                             .call_timeout_ms = 10000));
+    expect_free(client);
+    assert_string_equal(raw(server, "SET lock %s PX 60000", value), "OK");
+    atomic_store(&manner.hoards, true);
+    int64_t start = now_ms();
+    EXPECT(HF_OK, hf_inspect(client, "lock", 0, &inspection, &error));
+    EXPECT_TOOK(start, 0, 2000);
+    assert_false(atomic_load(&manner.hoards));
+    assert_true(inspection.held);
 }
 
 /* ---- Describing ------------------------------------------------------------------------------ */
@@ -231,6 +283,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_byte_at_a_time),
         TEST(odd_portions),
+        TEST(more_than_is_read_in_one_turn),
         TEST(a_transport_of_an_older_version),
         TEST(what_a_transport_says_is_logged),
         TEST(a_transport_that_refuses_its_peer),

@@ -7,6 +7,7 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +141,7 @@ static void write_files(const char *stem, X509 *certificate, EVP_PKEY *key, cons
 
 void certificate_make(const char *stem, const struct certificate_wish *wish)
 {
-    EVP_PKEY *key = EVP_EC_gen("P-256");
+    EVP_PKEY *key = wish->rsa ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256");
     assert_non_null(key);
     X509 *certificate = make(stem, key, wish);
     write_files(stem, certificate, key, wish->password);

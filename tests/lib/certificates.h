@@ -17,6 +17,7 @@ struct certificate_wish {
     const char *signer;   /* the stem of who signs; NULL: itself */
     const char *names;    /* subjectAltName, such as LOCAL_NAMES; NULL: none */
     const char *password; /* the key is encrypted with it; NULL: it is not */
+    bool rsa;             /* not on a curve */
     bool signs;           /* may sign others */
     bool expired;         /* since yesterday */
 };
