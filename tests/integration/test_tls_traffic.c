@@ -117,7 +117,8 @@ static void *work(void *arg)
         if (hf_acquire(client, shared ? "shared" : name, HF_ACQUIRE(.wait_ms = PATIENCE_MS), &hold,
                        &worker->error) != HF_OK)
             return NULL;
-        counter += shared;
+        if (shared)
+            counter++;
         if (hf_release(&hold, &worker->error) != HF_OK)
             return NULL;
         worker->good++;
