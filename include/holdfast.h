@@ -168,9 +168,10 @@ typedef struct hf_transport {
 } hf_transport;
 
 /* How a rediss:// connection is protected. Always TLS 1.2 or newer, and the server must show a
- * certificate for the host name in the URL, signed by somebody whom we trust. Files are PEM. Those
- * for trust are read by hf_open(); our own certificate and key are read again for each connection,
- * so that they can be renewed. Zero means default. Set `size`, or use HF_TLS(.ca_file = ...). */
+ * certificate for the host name in the URL, signed by somebody whom we trust. Files are PEM.
+ * ca_file is read by hf_open(); our own certificate and key are read again for each connection, so
+ * that they can be renewed: both in one step, by a rename, or in one file. Zero means default. Set
+ * `size`, or use HF_TLS(.ca_file = ...). */
 typedef struct hf_tls {
     size_t size;
     const char *ca_file; /* whom to trust; default, if neither is given: the system's store */
