@@ -156,6 +156,19 @@ static void copy_lost(hf_hold *hold)
         hold->text[hold->key_length]++;
 }
 
+/* What becomes of a request whose copy went down with the connection. One that only asked why it
+ * was denied has left no copy at the server, and tries again. */
+static void lose_copy(hf__request *request)
+{
+    if (request->asks_why != HF__WHY_NOT) {
+        request->asks_why = HF__WHY_NOT;
+        return;
+    }
+    request->unanswered = true;
+    if (request->kind == HF__REQUEST_ACQUIRE)
+        copy_lost(hf__request_hold(request));
+}
+
 /* Nothing more will come over this connection: what was in flight waits again, or is dropped if
  * nobody wants it any more. */
 static void recall_in_flight(hf__link *link)
@@ -164,9 +177,7 @@ static void recall_in_flight(hf__link *link)
     while ((node = hf__list_last(&link->in_flight)) != NULL) {
         hf__request *request = HF__ENTRY(node, hf__request, node);
         hf__list_remove(&link->in_flight, node);
-        request->unanswered = true;
-        if (request->kind == HF__REQUEST_ACQUIRE)
-            copy_lost(hf__request_hold(request));
+        lose_copy(request);
         if (hf__request_wanted(request)) {
             request->place = HF__WAITING;
             hf__list_prepend(&link->waiting, node);

@@ -162,7 +162,8 @@ void hf__observer_deny(hf__core *core, const char *why)
     char shown[120];
     hf__printable(shown, sizeof(shown), why, strlen(why));
     if (!core->observing_denied)
-        hf__log(core, HF_LOG_WARNING, "no messages about locks, so observers look: %s", shown);
+        hf__log(core, HF_LOG_WARNING,
+                "no messages about locks (channels hf:e:*), so observers look: %s", shown);
     core->observing_denied = true;
 }
 

@@ -3,9 +3,9 @@
  * does not say what; so it is asked, by permissions.lua, which needs nothing but EVAL.
  *
  * The commands are asked about in the greeting, for the lock of whoever waits for the connection:
- * somebody who may take a lock and not give it back should learn that before. Keys are asked about
- * when a call was refused because of one, by the request that was refused: it goes once more, as
- * the question. */
+ * somebody who may take a lock and not give it back should learn that before. Later, and for keys,
+ * the question is asked when a call was refused because of one, by the request that was refused: it
+ * goes once more, as the question. */
 #include <string.h>
 
 #include "base/text.h"
@@ -41,15 +41,20 @@ static size_t begin(hf__slice *words, hf__slice what, hf__slice key)
     return 5;
 }
 
-bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out)
+static bool ask_about_lock(const hf__request *request, hf__slice what, hf__buffer *out)
 {
     hf__slice words[WORDS_MAX];
     unsigned slot;
-    size_t count = begin(words, HF__SLICE("commands"), key_of(request, &slot));
+    size_t count = begin(words, what, key_of(request, &slot));
     return hf__resp_encode(out, words, count);
 }
 
-bool hf__permit_ask_keys(const hf__request *request, hf__buffer *out)
+bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out)
+{
+    return ask_about_lock(request, HF__SLICE("commands"), out);
+}
+
+static bool ask_keys(const hf__request *request, hf__buffer *out)
 {
     char side[LETTERS][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
     hf__slice words[WORDS_MAX];
@@ -62,6 +67,13 @@ bool hf__permit_ask_keys(const hf__request *request, hf__buffer *out)
         words[count++] = (hf__slice){side[i], length};
     }
     return hf__resp_encode(out, words, count);
+}
+
+bool hf__permit_ask_why(const hf__request *request, hf__buffer *out)
+{
+    if (request->asks_why == HF__WHY_KEY)
+        return ask_keys(request, out);
+    return ask_about_lock(request, HF__SLICE("all"), out);
 }
 
 bool hf__permit_read(const hf__reply *reply, const char *server, const char *what, hf_error *error)

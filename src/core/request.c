@@ -270,8 +270,8 @@ static bool encode_calls(const hf__list *waiting, const hf__request *first, cons
 unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out)
 {
     const hf__request *first = HF__ENTRY(hf__list_first(waiting), hf__request, node);
-    if (first->asks_why)
-        return hf__permit_ask_keys(first, out) ? 1 : 0;
+    if (first->asks_why != HF__WHY_NOT)
+        return hf__permit_ask_why(first, out) ? 1 : 0;
     if (first->kind == HF__REQUEST_QUERY)
         return hf__query_encode(hf__request_query(first), out) ? 1 : 0;
     extent e = measure(waiting, first);
@@ -334,12 +334,20 @@ static void pass_on_refusal(hf__request *request, const hf_error *why)
         kinds[request->kind].refused(hf__request_hold(request), why);
 }
 
+/* Of something that the server does not name. */
+static bool is_denial(hf__verdict verdict)
+{
+    return verdict == HF__VERDICT_KEY || verdict == HF__VERDICT_COMMAND;
+}
+
 /* The server answered with an error. */
 static void refuse(hf__request *request, const hf__reply *reply)
 {
     hf__link *link = hf__request_link(request);
     hf_error why;
     hf__verdict verdict = hf__judge(reply, link->core->config.server->display, &why);
+    bool asked = request->asks_why != HF__WHY_NOT;
+    request->asks_why = HF__WHY_NOT;
     if (!hf__request_wanted(request))
         return;
     if (HF__MUTANT(NOSCRIPT_REFUSES) && verdict == HF__VERDICT_RELOAD)
@@ -349,12 +357,11 @@ static void refuse(hf__request *request, const hf__reply *reply)
         hf__link_enqueue(request); /* sent when the rest of its call has been told as well */
         return;
     }
-    if (verdict == HF__VERDICT_KEY && request->kind != HF__REQUEST_RENEW && !request->asks_why) {
-        request->asks_why = true;
+    if (is_denial(verdict) && request->kind != HF__REQUEST_RENEW && !asked) {
+        request->asks_why = verdict == HF__VERDICT_KEY ? HF__WHY_KEY : HF__WHY_COMMAND;
         hf__link_enqueue(request);
         return;
     }
-    request->asks_why = false;
     pass_on_refusal(request, &why);
     if (verdict == HF__VERDICT_MOVED)
         hf__link_fail(link, why.status, "%s", why.text);
@@ -365,12 +372,13 @@ static void learn_why(hf__request *request, const hf__reply *reply)
 {
     const char *server = hf__request_link(request)->core->config.server->display;
     hf_error why;
-    request->asks_why = false;
+    bool key = request->asks_why == HF__WHY_KEY;
+    request->asks_why = HF__WHY_NOT;
     if (!hf__request_wanted(request))
         return;
-    if (!hf__permit_read(reply, server, "access to", &why))
-        hf__fail(&why, HF_EDENIED, "%s denies access to one of the keys (see docs/wire.md)",
-                 server);
+    if (!hf__permit_read(reply, server, key ? "access to" : "the commands", &why))
+        hf__fail(&why, HF_EDENIED, "%s denies %s (see docs/wire.md)", server,
+                 key ? "access to one of the keys" : "a command of a script");
     pass_on_refusal(request, &why);
 }
 
@@ -380,7 +388,7 @@ bool hf__request_answer(hf__request *request, const hf__reply *reply)
         refuse(request, reply);
         return true;
     }
-    if (request->asks_why) {
+    if (request->asks_why != HF__WHY_NOT) {
         learn_why(request, reply);
         return true;
     }

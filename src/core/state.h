@@ -38,16 +38,18 @@ enum {
     HF__LOOK_CLOSER = -1 /* instead of the remaining ms: refresh leaves this one to renew */
 };
 
+typedef enum hf__why { HF__WHY_NOT, HF__WHY_KEY, HF__WHY_COMMAND } hf__why;
+
 typedef struct hf__request { /* part of a hold or of a query, which its kind tells */
     hf__node node;
     hf__instant sent;     /* of the copy in flight: before its first byte could leave */
     unsigned short group; /* in flight: how many, from this one on, the next reply answers */
     unsigned char kind;
     unsigned char place;
-    bool unanswered; /* a copy went down with its connection */
-    bool refused;    /* release: for a reason that will not pass */
-    bool whole;      /* send the script itself: the server did not know its SHA-1 */
-    bool asks_why;   /* was denied; its next copy only asks which key it is about */
+    bool unanswered;        /* a copy went down with its connection */
+    bool refused;           /* release: for a reason that will not pass */
+    bool whole;             /* send the script itself: the server did not know its SHA-1 */
+    unsigned char asks_why; /* hf__why: was denied; its next copy only asks what it is about */
 } hf__request;
 
 enum { HF__FENCE_BITS = 53 }; /* Lua counts so far, and centuries do not get there */
@@ -375,8 +377,10 @@ bool hf__request_answer(hf__request *request, const hf__reply *reply); /* false:
 void hf__request_unreachable(hf__request *request, const hf_error *why);
 
 /* permit.c: which permissions are missing; answered with an array of what is denied */
-bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out); /* false: no memory */
-bool hf__permit_ask_keys(const hf__request *request, hf__buffer *out);     /* the same */
+/* On a new connection, for a request that waits for it. False: no memory. */
+bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out);
+/* For a request that asks_why. The same. */
+bool hf__permit_ask_why(const hf__request *request, hf__buffer *out);
 /* False: nothing is denied, or the server cannot tell. */
 bool hf__permit_read(const hf__reply *reply, const char *server, const char *what, hf_error *error);
 
@@ -527,6 +531,7 @@ typedef enum hf__verdict {
     HF__VERDICT_PASSING, /* may be served later */
     HF__VERDICT_MOVED,   /* may be served by a new connection, perhaps to another server */
     HF__VERDICT_KEY,     /* final: access to one of its keys is denied */
+    HF__VERDICT_COMMAND, /* final: a command inside of the script is denied */
     HF__VERDICT_FINAL
 } hf__verdict;
 

@@ -171,10 +171,10 @@ static void permissions_inside_scripts(void **state)
          ON_LINE_12,
          HF__VERDICT_FINAL, HF_EDENIED},
         {"ERR The user executing the script can't run this command or subcommand" ON_LINE_12,
-         HF__VERDICT_FINAL, HF_EDENIED},
+         HF__VERDICT_COMMAND, HF_EDENIED},
         {WRAPPED "@user_script: 5: The user executing the script can't run this command or "
                  "subcommand",
-         HF__VERDICT_FINAL, HF_EDENIED},
+         HF__VERDICT_COMMAND, HF_EDENIED},
     };
     (void)state;
     expect_verdicts(cases, COUNT_OF(cases));
