@@ -189,12 +189,14 @@ static hf_status see_page(listing *list, const hf__buffer *keys, hf_error *error
     return status;
 }
 
+/* The prefix stands for the locks under it when permissions are asked about. */
 static hf_status see_all(listing *list, hf__slice pattern, hf_error *error)
 {
+    hf__slice prefix = {list->client->prefix, list->client->prefix_length};
     hf__answer answer = {.number = 0};
     hf_status status;
     do {
-        hf__query *query = hf__query_new(HF__QUERY_SCAN, nothing, nothing, pattern, answer.number);
+        hf__query *query = hf__query_new(HF__QUERY_SCAN, prefix, nothing, pattern, answer.number);
         status = run(list->client, query, &answer, error);
         if (status == HF_OK && hf__buffer_length(&answer.keys) > 0)
             status = see_page(list, &answer.keys, error);

@@ -209,7 +209,7 @@ static bool authenticate(hf__link *link, const hf_credentials *credentials)
     return hf__resp_encode(&link->out, words, has_user ? 3 : 2);
 }
 
-/* Whoever waits for the link has a lock to ask about; a listing has none, and none may wait. */
+/* Whoever waits for the link has a lock to ask about, or a prefix of locks; and none may wait. */
 static bool ask_permissions(hf__link *link)
 {
     const hf__node *first = hf__list_first(&link->waiting);

@@ -14,8 +14,6 @@
 #define PASSWORD     "p@ss:w/r?d#%[x]"
 #define PASSWORD_URL "p%40ss%3Aw%2Fr%3Fd%23%25%5Bx%5D"
 
-enum { RULE_MAX = 1024 };
-
 static hf_error error;
 
 static int end(void **state)
@@ -205,156 +203,6 @@ static void user_without_permission(void **state)
     expect_refused(open_url("redis://noscripts:secret@127.0.0.1:%d", server->port), HF_EDENIED);
 }
 
-/* The line of docs/wire.md, as an administrator would copy it. */
-static void read_documented_rule(char *rule, size_t capacity)
-{
-    FILE *document = fopen(HF_DOCS_DIR "/wire.md", "r");
-    char *start = NULL;
-    assert_non_null(document);
-    while (start == NULL && fgets(rule, (int)capacity, document) != NULL)
-        start = strstr(rule, "ACL SETUSER locker ");
-    (void)fclose(document);
-    assert_non_null(start);
-    memmove(rule, start, strlen(start) + 1);
-    rule[strcspn(rule, "\n")] = '\0';
-}
-
-/* ---- What docs/wire.md asks an administrator for ----------------------------------------------
- */
-
-static bool count_lock(void *arg, const hf_inspection *inspection)
-{
-    (void)inspection;
-    ++*(int *)arg;
-    return true;
-}
-
-/* Takes it twice as one owner, so that the holders' key is written, renewed and shortened. */
-static void share(hf_client *client)
-{
-    hf_hold *holds[2];
-    const hf_acquire_options *options = HF_ACQUIRE(.owner = "request 7", .lease_ms = 5000);
-    for (int i = 0; i < 2; i++)
-        EXPECT(HF_OK, hf_acquire(client, "shared", options, &holds[i], &error));
-    EXPECT(HF_OK, hf_extend(holds[0], 20000, &error));
-    for (int i = 0; i < 2; i++)
-        EXPECT(HF_OK, hf_release(&holds[i], &error));
-}
-
-static void look_and_take_away(hf_client *client)
-{
-    static hf_inspection inspection;
-    hf_hold *hold;
-    int seen = 0;
-    EXPECT(HF_OK, hf_acquire(client, "lock", NULL, &hold, &error));
-    EXPECT(HF_OK, hf_inspect(client, "lock", 0, &inspection, &error));
-    EXPECT(HF_OK, hf_list(client, NULL, count_lock, &seen, &error));
-    assert_int_equal(seen, 1);
-    EXPECT(HF_OK, hf_revoke(client, "lock", 0, "please", &error));
-    EXPECT(HF_OK, hf_extend(hold, 20000, &error));
-    EXPECT(HF_OK, hf_break(client, "lock", 0, NULL, &error));
-    EXPECT(HF_ELOST, hf_extend(hold, 20000, &error));
-    EXPECT(HF_ELOST, hf_release(&hold, &error));
-}
-
-/* A release leaves a tombstone after an acquire went unanswered on a connection that was given up,
- * here because the reply timeout passes while the server stands still. */
-static void leave_a_tombstone(hf_client *client, struct redis_server *server)
-{
-    static struct attempt attempt;
-    hf_hold *second;
-    redis_server_freeze(server);
-    attempt_begin(&attempt, client, "lock", HF_ACQUIRE(.wait_ms = 10000));
-    sleep_ms(250); /* for the reply timeout to pass */
-    redis_server_thaw(server);
-    assert_int_equal(attempt_end(&attempt), HF_OK);
-    EXPECT(HF_EBUSY, hf_acquire(client, "lock", NULL, &second, &error));
-    EXPECT(HF_OK, hf_release(&attempt.hold, &error));
-}
-
-static void see_nothing(void *arg, const hf_sight *sight)
-{
-    (void)arg;
-    (void)sight;
-}
-
-/* One waits in the queue, behind notes that were left there, the other watches and hands it on. */
-static void hand_over(hf_client *client, hf_client *waiting)
-{
-    static struct attempt attempt;
-    static hf_inspection inspection;
-    hf_hold *hold;
-    hf_observer *observer;
-    EXPECT(HF_OK, hf_observe(client, "lock", 0, see_nothing, NULL, &observer, &error));
-    EXPECT(HF_OK, hf_acquire(client, "lock", NULL, &hold, &error));
-    attempt_begin(&attempt, waiting, "lock", HF_ACQUIRE(.wait_ms = 10000));
-    do {
-        EXPECT(HF_OK, hf_inspect(client, "lock", 0, &inspection, &error));
-    } while (inspection.queue_length == 0 && !attempt_is_over(&attempt));
-    EXPECT(HF_OK, hf_release(&hold, &error));
-    assert_int_equal(attempt_end(&attempt), HF_OK);
-    EXPECT(HF_OK, hf_release(&attempt.hold, &error));
-    hf_observe_end(&observer);
-}
-
-/* Fails unless the server has run every command that the rule allows: what is not run by any of
- * this is not needed. One that is run and not allowed is refused, so what is run is needed. */
-static void expect_all_used(struct redis_server *server, char *rule)
-{
-    static char statistics[64 * 1024];
-    char wanted[64];
-    int commands = 0;
-    char *rest = rule;
-    (void)snprintf(statistics, sizeof(statistics), "%s", raw(server, "INFO commandstats"));
-    for (char *word = strtok_r(rest, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
-        if (word[0] != '+')
-            continue;
-        commands++;
-        (void)snprintf(wanted, sizeof(wanted), "cmdstat_%s:calls=", word + 1);
-        if (strstr(statistics, wanted) == NULL)
-            fail_msg("%s is allowed, but nothing needs it", word);
-    }
-    assert_true(commands > 8);
-}
-
-static hf_client *open_locker(const struct redis_server *server)
-{
-    char url[128];
-    hf_client *client;
-    (void)snprintf(url, sizeof(url), "redis://locker:password@127.0.0.1:%d/1", server->port);
-    EXPECT(HF_OK,
-           hf_open(url, HF_CLIENT(.prefix = "shop:", .reply_timeout_ms = 100), &client, &error));
-    return client;
-}
-
-/* Everything that the library does at a server is done by this user, in every branch of every
- * script that uses a command of its own. */
-static void documented_permissions_are_enough_and_needed(void **state)
-{
-    (void)state;
-    struct redis_server *server = redis_server_start(NULL);
-    char rule[RULE_MAX];
-    read_documented_rule(rule, sizeof(rule));
-    assert_string_equal(raw(server, rule), "OK");
-    assert_string_equal(raw(server, "CONFIG RESETSTAT"), "OK");
-    hf_client *client = open_locker(server);
-    hf_client *second = open_locker(server);
-    share(client);
-    assert_string_equal(raw(server, "SCRIPT FLUSH SYNC"), "OK"); /* so that EVAL is sent */
-    look_and_take_away(client);
-    hand_over(client, second);
-    leave_a_tombstone(client, server);
-    expect_all_used(server, rule);
-    assert_string_equal(raw(server, "ACL LOG"),
-                        "(array of 0)"); /* nothing was refused on the way */
-    assert_string_equal(raw(server, "SELECT 1"), "OK");
-    assert_string_equal(raw(server, "EXISTS shop:lock shop:shared"), "0");
-    /* The fences of both, the tombstone, and the note that the lock was broken. */
-    assert_string_equal(raw(server, "DBSIZE"), "4");
-    EXPECT_STATUS(HF_OK, hf_close(client));
-    EXPECT_STATUS(HF_OK, hf_close(second));
-}
-
 /* A permission that is given later helps the next call of the same client. */
 static void a_refused_client_stays_usable(void **state)
 {
@@ -388,7 +236,6 @@ int main(void)
         TEST(missing_password),
         TEST(user_and_password),
         TEST(user_without_permission),
-        TEST(documented_permissions_are_enough_and_needed),
         TEST(a_refused_client_stays_usable),
     };
     return cmocka_run_group_tests_name("addresses", tests, NULL, NULL);
