@@ -54,6 +54,7 @@ struct node {
     const char *confirms;       /* another channel than the one that is asked for; NULL: that one */
     const char *info;           /* further lines of every INFO; may be NULL */
     int64_t wall_s;             /* what TIME says */
+    const char *side_prefix;    /* what side keys begin with; NULL: nothing */
     const char *denied_command; /* what the script permissions names; NULL: nothing */
     const char *denied_key;
     const char *greeting_error; /* reply to INFO server, instead of the text */

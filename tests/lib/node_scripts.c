@@ -31,7 +31,13 @@ int64_t script_larger(int64_t a, int64_t b)
 
 static void script_expect_side_key(const script *s, size_t lock, size_t key, char letter)
 {
-    hf__slice side = s->keys[key];
+    hf__slice side = s->keys[key], prefix = hf__slice_text("");
+    if (s->node->side_prefix != NULL)
+        prefix = hf__slice_text(s->node->side_prefix);
+    node_expect(side.length > prefix.length && memcmp(side.bytes, prefix.bytes, prefix.length) == 0,
+                "not under the side prefix");
+    side.bytes += prefix.length;
+    side.length -= prefix.length;
     const char *brace = memchr(side.bytes, '}', side.length);
     node_expect(side.length > 6 && memcmp(side.bytes, "hf:", 3) == 0, "not a side key");
     node_expect(side.bytes[3] == letter, "side keys in the wrong order");

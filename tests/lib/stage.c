@@ -44,6 +44,7 @@ void stage_begin(const stage_setup *setup)
     s->now = (hf__instant){1000000000};
     s->cut_after = STAGE_UNLIMITED;
     node_init(&s->node);
+    s->node.side_prefix = setup->side_prefix;
     s->core = hf__core_new(&config);
     assert_non_null(s->core);
     s->core->push_denied = !setup->messages;
@@ -224,6 +225,10 @@ static void carry_out(const hf__action *action)
     case HF__ACTION_LOG:
         the_stage.logged++;
         snprintf(the_stage.last_log, sizeof(the_stage.last_log), "%s", action->text);
+        if (action->level >= HF_LOG_WARNING) {
+            the_stage.warnings++;
+            snprintf(the_stage.last_warning, sizeof(the_stage.last_warning), "%s", action->text);
+        }
         break;
     }
 }

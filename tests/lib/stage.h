@@ -52,6 +52,8 @@ typedef struct stage {
     uint64_t numbers;
     char last_log[300];
     int logged; /* lines so far */
+    char last_warning[300];
+    int warnings; /* of these lines */
     /* What the network does. */
     bool refuses;     /* connections */
     bool swallows;    /* connection attempts: neither yes nor no */
