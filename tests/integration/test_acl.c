@@ -58,8 +58,10 @@ static void permit_with(const char *replaced, const char *by)
         const char *word = here ? by : rule[i];
         size_t length = strlen(command);
         found += here;
-        if (word != NULL)
-            (void)snprintf(command + length, sizeof(command) - length, " %s", word);
+        if (word == NULL)
+            continue;
+        int added = snprintf(command + length, sizeof(command) - length, " %s", word);
+        assert_in_range(added, 1, sizeof(command) - length - 1);
     }
     assert_int_equal(found, 1);
     assert_string_equal(raw(server, command), "OK");

@@ -180,7 +180,8 @@ static bool same_info(const redisReply *real, const redisReply *model)
 {
     return real->type == REDIS_REPLY_STRING && model->type == REDIS_REPLY_STRING &&
            same_line(real, model, "role:") && same_line(real, model, "redis_version:") &&
-           same_line(real, model, "run_id:");
+           same_line(real, model, "run_id:") && same_line(real, model, "\nmaxmemory:") &&
+           same_line(real, model, "\nmaxmemory_policy:") && same_line(real, model, "aof_enabled:");
 }
 
 bool alike_replies(int64_t slack_ms, const hf__slice *words, int count, const redisReply *real,

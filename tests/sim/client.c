@@ -125,6 +125,19 @@ void client_step(world *w, int index, hf__event *event)
 
 /* ---- Life ---- */
 
+/* What the library looks at unless it is told otherwise; or everything, with a warning; or nothing
+ * that may be left out, since to trust a replica is beyond the assumptions. */
+static void choose_checks(const world *w, hf__config *config)
+{
+    hf_check others[] = {HF_CHECK_WARN, HF_CHECK_WARN, HF_CHECK_IGNORE};
+    for (int i = 0; i < HF__CHECK_KINDS; i++)
+        config->checks[i] = others[w->plan.checks];
+    if (w->plan.checks != 1)
+        config->checks[HF__CHECK_REPLICA] = HF_CHECK_REFUSE;
+    if (w->plan.checks == 0)
+        config->checks[HF__CHECK_VERSION] = HF_CHECK_REFUSE;
+}
+
 void client_start(world *w, int index)
 {
     sim_client *c = &w->clients[index];
@@ -142,6 +155,7 @@ void client_start(world *w, int index)
                              .links = w->plan.links,
                              .local_turns = w->plan.local_turns,
                              .seed = draw(w, UINT64_MAX)};
+    choose_checks(w, &c->config);
     snprintf(c->config.client_id, sizeof(c->config.client_id), "%016llx%016llx",
              (unsigned long long)index, (unsigned long long)generation);
     c->core = hf__core_new(&c->config);

@@ -136,10 +136,24 @@ static void info_server(const sim_call *call, char *text, size_t capacity)
                    run_id, (long long)((server->wall_us - server->started_us) / 1000000));
 }
 
-static void info_replication(const sim_server *server, char *text, size_t capacity)
+static void info_memory(const sim_call *call, char *text, size_t capacity)
+{
+    (void)call;
+    (void)snprintf(text, capacity,
+                   "# Memory\r\nused_memory:1000000\r\nmaxmemory:0\r\n"
+                   "maxmemory_policy:noeviction\r\n");
+}
+
+static void info_persistence(const sim_call *call, char *text, size_t capacity)
+{
+    (void)call;
+    (void)snprintf(text, capacity, "# Persistence\r\nloading:0\r\naof_enabled:0\r\n");
+}
+
+static void info_replication(const sim_call *call, char *text, size_t capacity)
 {
     (void)snprintf(text, capacity, "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n",
-                   server->replica ? "slave" : "master");
+                   call->server->replica ? "slave" : "master");
 }
 
 static bool asks_for(const sim_call *call, const char *section)
@@ -159,14 +173,21 @@ static bool asks_for(const sim_call *call, const char *section)
 
 void sim_run_info(sim_call *call)
 {
-    char text[512] = "";
-    if (asks_for(call, "server"))
-        info_server(call, text, sizeof(text));
-    if (asks_for(call, "replication")) {
+    static const struct {
+        const char *name;
+        void (*print)(const sim_call *, char *, size_t);
+    } sections[] = {{"server", info_server},
+                    {"memory", info_memory},
+                    {"persistence", info_persistence},
+                    {"replication", info_replication}};
+    char text[1024] = "";
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
         size_t length = strlen(text);
+        if (!asks_for(call, sections[i].name))
+            continue;
         if (length > 0)
             length += (size_t)snprintf(text + length, sizeof(text) - length, "\r\n");
-        info_replication(call->server, text + length, sizeof(text) - length);
+        sections[i].print(call, text + length, sizeof(text) - length);
     }
     sim_reply_text(call->out, text);
 }

@@ -237,6 +237,7 @@ static void to_client(world *w, sim_event *event, hf__event_kind kind)
                             .link = link,
                             .bytes = event->bytes,
                             .count = event->count,
+                            .wall = {server_now_us(w)},
                             .reason = "broken"};
     client_step(w, index, &core_event);
 }

@@ -72,4 +72,5 @@ void plan_draw(sim_plan *plan, uint64_t seed)
         if (drawn && (plan->beyond || i < FAULT_RESTART_EMPTY))
             plan->chance[i] = highest[i] * share;
     }
+    plan->checks = (int)hf__random_below(&random, 3);
 }

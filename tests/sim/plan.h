@@ -57,6 +57,7 @@ typedef struct sim_plan {
     int64_t fence_keep_ms;
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
     int links;
+    int checks; /* of servers: 0 those of the library, 1 all, as warnings, 2 only of replicas */
     double chance[FAULT_COUNT]; /* of one occasion; 0: not in this run */
     int64_t duration_ns;
 } sim_plan;

@@ -46,7 +46,7 @@ const char *const stream_templates[] = {
     "PUBSUB NUMSUB", "PUBSUB NUMSUB $c $c", "PUBSUB NUMSUB $c", "PUBSUB $m",
     "SCRIPT EXISTS $1 $2 $v", "SCRIPT LOAD $e", "SCRIPT $m", "SCRIPT FLUSH $m", "AUTH $v",
     "AUTH default $v", "AUTH $m $v", "SELECT 0", "SELECT 16", "SELECT $N", "CLIENT SETNAME $m",
-    "CLIENT ID", "CLIENT $m", "INFO server", "INFO replication", "CONFIG GET nothing-like-this",
+    "CLIENT ID", "CLIENT $m", "INFO server", "INFO replication", "INFO memory", "INFO persistence", "CONFIG GET nothing-like-this",
     "CONFIG $m", "$m $v", "NOSUCHCOMMAND $v $m", "EVAL $e 0", "EVAL $e 1 $k $v",
     "EVAL $e 2 $s $z $m $i", "EVAL $e $n $k", "EVAL $e -1 $k", "EVAL $e 3 $h $l $z $m $v $f",
     "EVAL $e 1 $s $i $m",
