@@ -166,6 +166,32 @@ static void side_keys_are_in_the_slot_of_their_lock(void **state)
     }
 }
 
+/* A prefix has no '{', so the braces stay the first ones. The longest one is within what is
+ * promised.
+ */
+static void side_keys_under_a_prefix_are_in_the_same_slot(void **state)
+{
+    (void)state;
+    char longest[HF_SIDE_PREFIX_MAX + 1];
+    memset(longest, '}', HF_SIDE_PREFIX_MAX);
+    longest[HF_SIDE_PREFIX_MAX] = '\0';
+    const char *prefixes[] = {"shop:", "}", "a}b", "hf:q:", "*", longest};
+    for (size_t p = 0; p < COUNT_OF(prefixes); p++) {
+        hf__slice prefix = hf__slice_text(prefixes[p]);
+        for (size_t i = 0; i < COUNT_OF(known); i++) {
+            hf__slice key = {known[i].name, known[i].length};
+            char *side = malloc(key.length + HF__SIDE_KEY_EXTRA);
+            assert_non_null(side);
+            size_t length = hf__side_key(side, prefix, 'q', key, known[i].slot);
+            assert_true(length <= key.length + HF__SIDE_KEY_EXTRA);
+            assert_int_equal(hf__slot(side, length), known[i].slot);
+            assert_memory_equal(side, prefix.bytes, prefix.length);
+            assert_memory_equal(side + prefix.length, "hf:q:{", 6);
+            free(side);
+        }
+    }
+}
+
 static int compare_side_keys(const void *left, const void *right)
 {
     const side_key *a = left, *b = right;
@@ -205,6 +231,7 @@ int main(void)
         cmocka_unit_test(tags_are_the_smallest_numbers_in_their_slots),
         cmocka_unit_test(side_keys_have_these_bytes),
         cmocka_unit_test(side_keys_are_in_the_slot_of_their_lock),
+        cmocka_unit_test(side_keys_under_a_prefix_are_in_the_same_slot),
         cmocka_unit_test(different_names_have_different_side_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
