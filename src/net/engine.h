@@ -18,11 +18,12 @@ typedef struct hf__port { /* a link's connection */
     void *connection;     /* NULL: none */
     uint64_t number;      /* never the same for two connections of a driver */
     bool connected;
-    bool held_back; /* the connection took only a part of the output */
-    bool busy;      /* bytes were written since the last ones came */
-    bool unread;    /* the last turn left bytes, which the descriptor may not know of */
-    int wait;       /* until connected: HF_WAIT_... */
-    bool watched;   /* is in the set of an own loop, */
+    bool introducing; /* credentials are being fetched: nobody reads before the greeting is out */
+    bool held_back;   /* the connection took only a part of the output */
+    bool busy;        /* bytes were written since the last ones came */
+    bool unread;      /* the last turn left bytes, which the descriptor may not know of */
+    int wait;         /* until connected: HF_WAIT_... */
+    bool watched;     /* is in the set of an own loop, */
     int watched_descriptor;
     int watched_wait; /* with these */
 } hf__port;

@@ -98,6 +98,7 @@ static void introduce(hf__driver *d, int link)
     hf_credentials credentials;
     hf_error why;
     bool given;
+    d->ports[link].introducing = true;
     hf_status status = hf__engine_fetch_credentials(d, &credentials, &given, &why);
     hf__event event = {.kind = status == HF_OK ? HF__EVENT_CONNECTED : HF__EVENT_DISCONNECTED,
                        .link = link,
@@ -105,6 +106,8 @@ static void introduce(hf__driver *d, int link)
                        .wall = hf__clock_wall(),
                        .credentials = given ? &credentials : NULL};
     if (d->ports[link].number == number && !d->fork_guard.forked) {
+        d->ports[link].introducing = false;
+        d->ports_changed = true; /* it was left out by whoever sleeps */
         event.reason = status == HF_OK ? describe(d, link) : why.text;
         hf__engine_step(d, &event);
     }
@@ -303,8 +306,8 @@ static void read_port(hf__driver *d, int link)
 
 void hf__engine_serve(hf__driver *d, int link)
 {
-    if (d->ports[link].connection == NULL)
-        return; /* closed while others of this turn were served */
+    if (d->ports[link].connection == NULL || d->ports[link].introducing)
+        return; /* closed while others of this turn were served, or not ready for it */
     if (d->ports[link].held_back)
         hf__engine_flush(d); /* there may be room now */
     if (d->ports[link].connected) {
@@ -335,7 +338,7 @@ static nfds_t list_descriptors(hf__driver *d, struct pollfd *entries, int *links
     entries[count++] = (struct pollfd){.fd = d->kick, .events = POLLIN};
     d->blind = d->ports_changed = false;
     for (int i = 0; i < d->link_count; i++) {
-        if (d->ports[i].connection == NULL)
+        if (d->ports[i].connection == NULL || d->ports[i].introducing)
             continue;
         int descriptor = d->transport.descriptor(d->ports[i].connection);
         d->blind = d->blind || descriptor < 0 || d->ports[i].unread;
