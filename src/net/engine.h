@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The driver's state, shared by driver.c (calls), steer.c (who drives), ports.c (what driving is),
- * callback.c (telling the application), operation.c (calls without a thread) and loop.c (no threads
- * at all), and by nobody else. Everything is behind the mutex, except where it says otherwise. */
+ * dial.c (connections), callback.c (telling the application), operation.c (calls without a thread)
+ * and loop.c (no threads at all), and by nobody else. Everything is behind the mutex, except where
+ * it says otherwise. */
 #ifndef HF_NET_ENGINE_H
 #define HF_NET_ENGINE_H
 
@@ -89,6 +90,15 @@ struct hf__driver {
     hf__instant parked_until;
     char read_space[HF__READ_SIZE];
 };
+
+/* dial.c; as those of ports.c. */
+
+void hf__port_open(hf__driver *driver, int link);
+void hf__port_check(hf__driver *driver, int link); /* how far it is, until it is connected */
+void hf__port_lost(hf__driver *driver, int link, int failure); /* an errno, or 0: the end */
+void hf__port_close(hf__driver *driver, int link);
+/* What is to be said of failures that no further attempt will change; HF_OK: it is not one. */
+hf_status hf__port_verdict(int failure);
 
 /* ports.c; all are called, and return, with the mutex held. */
 

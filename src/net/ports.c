@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Carrying out what the core decides: connections, bytes, log lines, and the sleep in between.
- *
- * A port is a link's connection. Steps taken in here may make the core want something new; so every
+/* Carrying out what the core decides: connections (dial.c), bytes, log lines, and the sleep in
+ * between. Steps taken in here may make the core want something new; so every
  * function that steps is followed by hf__engine_carry_out(). Callbacks run without the mutex,
  * and anything may have changed when they return: after carrying out, a port is looked up anew.
  *
@@ -18,7 +17,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "base/memory.h"
 #include "net/clock.h"
 
 enum { READS_PER_TURN = 16, LOOK_US = 250 };
@@ -29,120 +27,12 @@ void hf__engine_step(hf__driver *d, hf__event *event)
     hf__core_step(d->core, event);
 }
 
-/* What the transport has to say about a connection, if it has; NULL: nothing. */
-static const char *describe(const hf__driver *d, int link)
-{
-    void *connection = d->ports[link].connection;
-    if (connection == NULL || d->transport.describe == NULL)
-        return NULL;
-    const char *text = d->transport.describe(connection);
-    return text != NULL && text[0] != '\0' ? text : NULL;
-}
-
-/* Failures that no further attempt will change; HF_OK: it is not one of them. */
-static hf_status final_status(int failure)
-{
-    if (failure == -HF_PEER_UNSAFE)
-        return HF_EUNSAFE;
-    return failure == -HF_PEER_DENIES ? HF_EDENIED : HF_OK;
-}
-
-static const char *plain_reason(int failure, char *place, size_t capacity)
-{
-    if (failure == 0)
-        return "closed the connection";
-    if (failure == ENXIO)
-        return "the host name cannot be resolved";
-    if (final_status(failure) != HF_OK)
-        return hf_status_text(final_status(failure));
-    return strerror_r(failure, place, capacity);
-}
-
-static void step_disconnected(hf__driver *d, int link, int failure)
-{
-    char text[128];
-    const char *reason = failure != 0 ? describe(d, link) : NULL;
-    if (reason == NULL)
-        reason = plain_reason(failure, text, sizeof(text));
-    hf__event event = {.kind = HF__EVENT_DISCONNECTED,
-                       .link = link,
-                       .reason = reason,
-                       .status = final_status(failure)};
-    hf__engine_step(d, &event);
-}
-
 /* Those that are in the space for reading. */
 static void step_bytes(hf__driver *d, int link, size_t count)
 {
     hf__event event = {
         .kind = HF__EVENT_BYTES, .link = link, .bytes = d->read_space, .count = count};
     hf__engine_step(d, &event);
-}
-
-static void close_port(hf__driver *d, int link)
-{
-    if (d->ports[link].connection != NULL) {
-        hf__loop_forget(d, link);
-        d->transport.close(d->ports[link].connection);
-    }
-    d->ports[link] = (hf__port){0};
-    d->ports_changed = true;
-}
-
-/* Introduces us on a connection that is up, unless it is closed by the time that we know who we
- * are.
- */
-static void introduce(hf__driver *d, int link)
-{
-    uint64_t number = d->ports[link].number;
-    hf_credentials credentials;
-    hf_error why;
-    bool given;
-    d->ports[link].introducing = true;
-    hf_status status = hf__engine_fetch_credentials(d, &credentials, &given, &why);
-    hf__event event = {.kind = status == HF_OK ? HF__EVENT_CONNECTED : HF__EVENT_DISCONNECTED,
-                       .link = link,
-                       .status = status,
-                       .wall = hf__clock_wall(),
-                       .credentials = given ? &credentials : NULL};
-    if (d->ports[link].number == number && !d->fork_guard.forked) {
-        d->ports[link].introducing = false;
-        d->ports_changed = true; /* it was left out by whoever sleeps */
-        event.reason = status == HF_OK ? describe(d, link) : why.text;
-        hf__engine_step(d, &event);
-    }
-    hf__wipe(&credentials, sizeof(credentials));
-}
-
-/* Asks how far a new connection is. */
-static void check_connected(hf__driver *d, int link)
-{
-    hf__port *port = &d->ports[link];
-    hf__loop_forget(d, link);
-    int status = d->transport.connected(port->connection);
-    if (status < 0) {
-        step_disconnected(d, link, -status);
-        return;
-    }
-    port->wait = status;
-    port->connected = status == 0;
-    hf__loop_watch(d, link);
-    if (port->connected)
-        introduce(d, link);
-}
-
-static void open_port(hf__driver *d, int link)
-{
-    hf__port *port = &d->ports[link];
-    int status = d->transport.open(d->transport.arg, &d->endpoint, &port->connection);
-    d->ports_changed = true;
-    port->number = ++d->last_port;
-    if (status < 0) {
-        port->connection = NULL;
-        step_disconnected(d, link, -status);
-    } else {
-        check_connected(d, link);
-    }
 }
 
 void hf__engine_unlock(hf__driver *d)
@@ -184,7 +74,7 @@ static void step_broken(hf__driver *d, int link, int failure)
     int count = d->transport.read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
     if (count > 0)
         step_bytes(d, link, (size_t)count);
-    step_disconnected(d, link, final_status(-count) != HF_OK ? -count : failure);
+    hf__port_lost(d, link, hf__port_verdict(-count) != HF_OK ? -count : failure);
 }
 
 static bool write_output(hf__driver *d, int link)
@@ -230,10 +120,10 @@ static void act(hf__driver *d)
     while (!d->fork_guard.forked && hf__core_next(d->core, &action)) {
         switch (action.kind) {
         case HF__ACTION_CLOSE:
-            close_port(d, action.link);
+            hf__port_close(d, action.link);
             break;
         case HF__ACTION_CONNECT:
-            open_port(d, action.link);
+            hf__port_open(d, action.link);
             break;
         case HF__ACTION_DONE:
             tell_caller(d, action.call);
@@ -291,7 +181,7 @@ static void read_port(hf__driver *d, int link)
         if (count == -EAGAIN)
             return;
         if (count <= 0) {
-            step_disconnected(d, link, -count);
+            hf__port_lost(d, link, -count);
             hf__engine_carry_out(d);
             return;
         }
@@ -313,7 +203,7 @@ void hf__engine_serve(hf__driver *d, int link)
     if (d->ports[link].connected) {
         read_port(d, link);
     } else if (d->ports[link].connection != NULL) {
-        check_connected(d, link);
+        hf__port_check(d, link);
         hf__engine_carry_out(d);
     }
 }
@@ -473,5 +363,5 @@ void hf__engine_turn(hf__driver *d)
 void hf__engine_close_ports(hf__driver *d)
 {
     for (int i = 0; i < d->link_count; i++)
-        close_port(d, i);
+        hf__port_close(d, i);
 }
