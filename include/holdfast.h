@@ -385,8 +385,8 @@ typedef struct hf_acquire_options {
  *                   it, the client gives it back in the background, at the latest when it expires
  *   HF_EUNAVAILABLE no server, or one that cannot serve now; the text says why
  *   HF_ECANCELLED   hf_cancel_fire(); a grant that was under way is given back
- *   HF_EDENIED, HF_ESERVER (such as a key of another type at the name), HF_EINVAL, HF_ENOMEM,
- *   HF_EDEADLK, HF_ECLOSED, HF_EFORKED, HF_EINTERNAL */
+ *   HF_EDENIED, HF_EUNSAFE, HF_ESERVER (such as a key of another type at the name), HF_EINVAL,
+ *   HF_ENOMEM, HF_EDEADLK, HF_ECLOSED, HF_EFORKED, HF_EINTERNAL */
 HF_API hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_options *options,
                             hf_hold **hold, hf_error *error);
 
@@ -394,10 +394,10 @@ HF_API hf_status hf_acquire(hf_client *client, const char *name, const hf_acquir
  * call_timeout_ms. NULL and a pointer to NULL do nothing and return HF_OK.
  *   HF_OK       released: the hold was valid to the end
  *   HF_ELOST    it had ended before: expired, deleted by somebody, or the server forgot it
- *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_ESERVER, HF_ENOMEM   the server did not confirm;
- *               the client goes on trying in the background until the lease is over
- *   HF_ECLOSED, HF_EFORKED   freed; hf_close() has released it; it is the parent's
- * The one exception: HF_EDEADLK from inside a callback, where nothing is done and the hold stays.
+ *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_EUNSAFE, HF_ESERVER, HF_ENOMEM   the server did
+ * not confirm; the client goes on trying in the background until the lease is over HF_ECLOSED,
+ * HF_EFORKED   freed; hf_close() has released it; it is the parent's The one exception: HF_EDEADLK
+ * from inside a callback, where nothing is done and the hold stays.
  */
 HF_API hf_status hf_release(hf_hold **hold, hf_error *error);
 
@@ -411,8 +411,8 @@ HF_API hf_status hf_release_nowait(hf_hold **hold);
  * now on. It never shortens it. Lost connections and silence are retried until the deadline.
  *   HF_OK      the new deadline stands
  *   HF_ELOST   the hold has ended; the hold must still be released, which will say the same
- *   HF_EUNAVAILABLE, HF_EDENIED, HF_ESERVER, HF_EINVAL, ...   not renewed; still valid until the
- *              old deadline */
+ *   HF_EUNAVAILABLE, HF_EDENIED, HF_EUNSAFE, HF_ESERVER, HF_EINVAL, ...   not renewed; still valid
+ * until the old deadline */
 HF_API hf_status hf_extend(hf_hold *hold, int64_t lease_ms, hf_error *error);
 
 /* What is known locally, without any message. Never claims too much: once the deadline has passed

@@ -86,8 +86,8 @@ static hf_status find_password(hf_client *client, const hf_client_options *optio
                         "password_file and credentials");
     if (sources == 0 && client->server.user != NULL)
         return hf__fail(error, HF_EINVAL, "the URL has a user, but there is no password");
-    if (options->password_env != NULL && found == NULL)
-        return hf__fail(error, HF_EINVAL, "password_env: there is no such environment variable");
+    if (options->password_env != NULL && (found == NULL || found[0] == '\0'))
+        return hf__fail(error, HF_EINVAL, "password_env: that variable is not set, or empty");
     if (found != NULL && strlen(found) > HF_PASSWORD_MAX)
         return hf__fail(error, HF_EINVAL, "the password has more than %d bytes", HF_PASSWORD_MAX);
     if (found != NULL)
