@@ -31,7 +31,10 @@ static hf_status enter(hf__driver *d, int *cancel_state)
     if (d->fork_guard.forked)
         return HF_EFORKED;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
+    atomic_fetch_add(&d->knocking, 1);
     pthread_mutex_lock(&d->mutex);
+    atomic_fetch_sub(&d->knocking, 1);
+    d->entries++;
     if (d->stopped) {
         pthread_mutex_unlock(&d->mutex);
         pthread_setcancelstate(*cancel_state, NULL);

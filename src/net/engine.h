@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 
 #include "net/driver.h"
 #include "net/fork.h"
@@ -61,6 +62,11 @@ struct hf__driver {
     hf__list waiters;
     hf__list woken; /* waiters to be told so when the mutex is given back; empty while it is free */
     bool crowded;   /* some were told since the driver last slept: they may be back soon */
+
+    atomic_uint knocking; /* threads that want to come in; without the mutex */
+    uint64_t entries;     /* of threads that did */
+    uint64_t entries_seen;
+    unsigned deaf_turns; /* of the driver, in a row, in which somebody knocked and nobody came in */
 
     bool stopped;
     unsigned inside; /* threads within a call */

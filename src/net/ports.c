@@ -16,10 +16,11 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "net/clock.h"
 
-enum { READS_PER_TURN = 16, LOOK_US = 250 };
+enum { READS_PER_TURN = 16, LOOK_US = 250, DEAF_TURNS = 1, WAY_US = 100 };
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {
@@ -292,14 +293,28 @@ void hf__engine_look(hf__driver *d)
         serve_ready(d, entries, count, links);
 }
 
+/* A mutex is not fair: a driver that never has to sleep, because its connection is flooded, takes
+ * it back before anybody whom it woke is up. */
+static bool keeps_others_out(hf__driver *d)
+{
+    bool deaf = atomic_load(&d->knocking) > 0 && d->entries == d->entries_seen;
+    d->entries_seen = d->entries;
+    d->deaf_turns = deaf ? d->deaf_turns + 1 : 0;
+    return d->deaf_turns > DEAF_TURNS;
+}
+
 /* Those who were woken since the last sleep are about to bring their next requests: they get the
  * chance before the driver writes. */
 static void let_others_in(hf__driver *d)
 {
-    if (d->woken.count == 0 && !d->crowded)
+    bool way_is_given = keeps_others_out(d);
+    if (d->woken.count == 0 && !d->crowded && !way_is_given)
         return;
     hf__engine_unlock(d);
-    sched_yield();
+    if (way_is_given)
+        nanosleep(&(struct timespec){.tv_nsec = WAY_US * 1000}, NULL);
+    else
+        sched_yield();
     pthread_mutex_lock(&d->mutex);
     d->crowded = false;
 }
