@@ -31,7 +31,7 @@ static void move_to_front(hf__buffer *buffer)
     size_t length = hf__buffer_length(buffer);
     if (length > 0 && buffer->start > 0)
         memmove(buffer->bytes, buffer->bytes + buffer->start, length);
-    if (buffer->secret)
+    if (buffer->secret && buffer->end > length)
         hf__wipe(buffer->bytes + length, buffer->end - length);
     buffer->start = 0;
     buffer->end = length;
@@ -81,7 +81,7 @@ void hf__buffer_take(hf__buffer *buffer, size_t count)
 
 static void wipe_rest(hf__buffer *buffer)
 {
-    if (buffer->secret)
+    if (buffer->secret && hf__buffer_length(buffer) > 0)
         hf__wipe(buffer->bytes + buffer->start, hf__buffer_length(buffer));
 }
 

@@ -220,15 +220,14 @@ static void feed_push(const char *text)
     feed(machine_push_link(PORT_OPEN), text, strlen(text));
 }
 
+#define NUMSUB     "*2\r\n$1\r\nc\r\n:0\r\n"
+#define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$11\r\nhf:c:client\r\n:1\r\n"
+
 void say_push_greeting(void)
 {
-    static const char *const answers[] = {":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$"
-                                          "9\r\nsubscribe\r\n$11\r\nhf:c:client\r\n:1\r\n",
-                                          "-NOPERM "
-                                          "x\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n*3\r\n$"
-                                          "9\r\nsubscribe\r\n$11\r\nhf:c:client\r\n:1\r\n",
-                                          ":0\r\n-NOPERM x\r\n-NOPERM x\r\n",
-                                          ":0\r\n*2\r\n$1\r\nc\r\n:0\r\n+PONG\r\n-LOADING x\r\n"};
+    static const char *const answers[] = {
+        (":0\r\n" NUMSUB "+PONG\r\n" SUBSCRIBED), ("-NOPERM x\r\n" NUMSUB "+PONG\r\n" SUBSCRIBED),
+        ":0\r\n-NOPERM x\r\n-NOPERM x\r\n", (":0\r\n" NUMSUB "+PONG\r\n-LOADING x\r\n")};
     char text[REPLY_SIZE];
     size_t length = answer_introduction(text, input_byte(&m.in));
     uint8_t choice = input_byte(&m.in);
