@@ -415,6 +415,10 @@ HF_API hf_status hf_release_nowait(hf_hold **hold);
  * until the old deadline */
 HF_API hf_status hf_extend(hf_hold *hold, int64_t lease_ms, hf_error *error);
 
+/* What stands in the lock's key while it is held: the injected owner, or a value that nobody else
+ * has. Written with a NUL behind it, cut if there is no room; returns the length it should have. */
+HF_API size_t hf_owner(const hf_hold *hold, char *place, size_t capacity);
+
 /* What is known locally, without any message. Never claims too much: once the deadline has passed
  * these say 0, false and HF_LOST for good, also after the process was stopped or the machine slept.
  */
@@ -432,6 +436,31 @@ HF_API uint64_t hf_fence(const hf_hold *hold);
  * library's: do not close it; it is closed with the release. -1: no descriptor or memory is left,
  * or the client is closed or the parent's. Asking again gives the same one. */
 HF_API int hf_descriptor(hf_hold *hold);
+
+/* ---- A hold that outlives its process -------------------------------------------------------- */
+
+#define HF_TOKEN_MAX 2048 /* bytes of a token, with the NUL */
+
+/* Lets go of a hold without releasing the lock, and clears the pointer: the server keeps it until
+ * its lease is over, or until somebody with the token renews or releases it, in whatever process.
+ * The token is a line without blanks; whoever has it can release the lock. `token` has room for
+ * HF_TOKEN_MAX bytes. Does not wait.
+ *   HF_OK       it is in the token's hands
+ *   HF_ELOST    it had ended before
+ *   HF_EINVAL   nothing was done: no place for the token, or the thread has re-entered the lock
+ *   HF_ECLOSED, HF_EFORKED   as in hf_release() */
+HF_API hf_status hf_detach(hf_hold **hold, char *token, hf_error *error);
+
+/* Takes up the hold of a token, for this client: it is renewed and released as if it had been
+ * acquired here, with the same fence. Of the options those about the lease, renewal, on_event and
+ * name_length count; the lease is what was acquired unless it is given, and is renewed with this
+ * call. If two take up the same token, both hold it, and the first release ends it.
+ *   HF_OK       *hold is yours
+ *   HF_ELOST    it has ended: released, expired or broken; or it is of another lock
+ *   HF_EUNKNOWN, HF_EUNAVAILABLE   nothing is known of it; it lasts as long as it would have
+ *   HF_EINVAL (not a token), HF_EDENIED, ... as in hf_acquire() */
+HF_API hf_status hf_attach(hf_client *client, const char *name, const char *token,
+                           const hf_acquire_options *options, hf_hold **hold, hf_error *error);
 
 /* ---- Without waiting ------------------------------------------------------------------------- */
 
@@ -557,6 +586,25 @@ typedef struct hf_inspection {
  * also if nobody does. Each message of the calls in this section is bounded by call_timeout_ms. */
 HF_API hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
                             hf_inspection *inspection, hf_error *error);
+
+/* What the server says about itself, and how far away it is. */
+typedef struct hf_examination {
+    char version[32];
+    char run_id[41];          /* changes when it is restarted                                   */
+    char eviction_policy[32]; /* of interest if there is a limit                                */
+    uint64_t memory_limit;    /* bytes; 0: none                                                 */
+    uint64_t evicted_keys;    /* since it was started                                           */
+    uint64_t replicas;        /* that are connected                                             */
+    int64_t uptime_ms;
+    int64_t round_trip_us;  /* the shortest of a few                                            */
+    int64_t clock_ahead_us; /* of ours; negative: behind; give or take half a round trip        */
+    bool replica;           /* it is one itself                                                 */
+    bool append_only;       /* it writes down what it does, and remembers it after a restart    */
+    bool cluster;           /* a node of a cluster                                              */
+} hf_examination;
+
+/* Asks the server about itself: INFO and TIME. HF_OK: *examination is filled. */
+HF_API hf_status hf_examine(hf_client *client, hf_examination *examination, hf_error *error);
 
 /* Calls `see` for each lock that is held and whose name matches the glob-style pattern of Redis
  * (NULL: all; at most 1024 bytes), under the client's prefix; until it returns false. It finds

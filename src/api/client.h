@@ -39,6 +39,9 @@ hf_status hf__client_check(const hf_client *client, hf_error *error);
  * never re-entered. NULL: out of memory. */
 hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,
                              bool lone);
+/* hold.c: what it asks for. */
+hf__wish hf__client_wish(hf_client *client, const char *name, const hf_acquire_options *options,
+                         bool lone);
 /* hold.c: the call that acquires it. */
 hf__call hf__client_new_call(const hf_client *client, hf_hold *hold,
                              const hf_acquire_options *options);
@@ -62,6 +65,9 @@ hf_status hf__client_options_read(const hf_client_options *given, hf_client_opti
                                   hf_error *error);
 hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
                                    hf_acquire_options *options, hf_error *error);
+/* Only the struct, whatever its size; its values are not looked at. */
+hf_status hf__acquire_options_copy(const hf_acquire_options *given, hf_acquire_options *options,
+                                   hf_error *error);
 hf_status hf__lease_check(const hf_client *client, int64_t lease_ms, hf_error *error);
 /* *length 0: up to the NUL; it is filled in. */
 hf_status hf__name_check(const hf_client *client, const char *name, size_t *length,

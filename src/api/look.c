@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "base/memory.h"
 #include "core/fail.h"
+#include "net/clock.h"
 
 /* Side keys of fences: "<side prefix>hf:f:{<number>}<key>". Every lock that we ever took has had
  * one. */
@@ -108,6 +109,42 @@ hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
     status = inspect(client, (hf__slice){name, name_length}, &answer, error);
     hf__buffer_free(&answer.value);
     return status;
+}
+
+/* ---- Examine ---- */
+
+enum { TIME_ROUNDS = 5 };
+
+/* The shortest of a few round trips says most about the other clock. */
+static hf_status compare_clocks(hf_client *client, hf_examination *examination, hf_error *error)
+{
+    hf_status status = HF_OK;
+    examination->round_trip_us = INT64_MAX;
+    for (int i = 0; i < TIME_ROUNDS && status == HF_OK; i++) {
+        hf__answer answer = {0};
+        hf__instant start = hf__clock_now();
+        hf__wall before = hf__clock_wall();
+        status = ask(client, HF__QUERY_TIME, nothing, nothing, 0, &answer, error);
+        int64_t round_trip_us = hf__between(start, hf__clock_now()).ns / 1000;
+        if (status != HF_OK || round_trip_us >= examination->round_trip_us)
+            continue;
+        examination->round_trip_us = round_trip_us;
+        examination->clock_ahead_us = answer.wall.us - before.us - round_trip_us / 2;
+    }
+    return status;
+}
+
+hf_status hf_examine(hf_client *client, hf_examination *examination, hf_error *error)
+{
+    hf__answer answer = {.examination = examination};
+    hf_status status = check(client, error);
+    if (status == HF_OK && examination == NULL)
+        status = hf__fail(error, HF_EINVAL, "examination is NULL");
+    if (status != HF_OK)
+        return status;
+    *examination = (hf_examination){0};
+    status = ask(client, HF__QUERY_INFO, nothing, nothing, 0, &answer, error);
+    return status == HF_OK ? compare_clocks(client, examination, error) : status;
 }
 
 /* ---- List ---- */

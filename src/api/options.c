@@ -200,6 +200,14 @@ static hf_status check_words(const hf_acquire_options *options, hf_error *error)
     return HF_OK;
 }
 
+hf_status hf__acquire_options_copy(const hf_acquire_options *given, hf_acquire_options *options,
+                                   hf_error *error)
+{
+    hf_status status = read_struct(given, given->size, options, sizeof(*options), error);
+    options->size = sizeof(*options);
+    return status;
+}
+
 hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
                                    hf_acquire_options *options, hf_error *error)
 {

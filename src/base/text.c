@@ -67,3 +67,12 @@ size_t hf__parse_leading(const char *text, size_t length, uint64_t max, uint64_t
         digits++;
     return hf__parse_decimal(text, digits, max, number) ? digits : 0;
 }
+
+int hf__hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}

@@ -20,6 +20,8 @@ size_t hf__digits(char *digits, uint64_t number);
  * become '?'. */
 void hf__printable(char *place, size_t capacity, const char *bytes, size_t count);
 
+int hf__hex_digit(char c); /* its value; -1: it is none */
+
 /* Parses an unsigned decimal that fills the whole text. */
 bool hf__parse_decimal(const char *text, size_t length, uint64_t max, uint64_t *number);
 /* Parses one that the text begins with, and returns how many digits it has; 0: none, or too large.

@@ -118,23 +118,66 @@ bool hf__check_persistence(hf__link *link, const hf__reply *reply)
                     "forgets locks when it restarts (appendonly is off)");
 }
 
+/* {seconds, microseconds}, as texts */
+bool hf__check_read_time(const hf__reply *reply, hf__wall *wall)
+{
+    const hf__reply *parts = reply->elements;
+    uint64_t seconds, rest;
+    if (reply->kind != HF__REPLY_ARRAY || reply->count != 2 || parts[0].kind != HF__REPLY_TEXT ||
+        parts[1].kind != HF__REPLY_TEXT ||
+        !hf__parse_decimal(parts[0].text, parts[0].length, INT64_MAX / US_PER_S / 2, &seconds) ||
+        !hf__parse_decimal(parts[1].text, parts[1].length, US_PER_S - 1, &rest))
+        return false;
+    wall->us = (int64_t)(seconds * US_PER_S + rest);
+    return true;
+}
+
 /* The server looked at its clock at some time between our question and its answer. */
 bool hf__check_clock(hf__link *link, const hf__reply *reply)
 {
-    const hf__reply *parts = reply->elements;
-    uint64_t seconds = 0;
-    if (reply->count != 2 || parts[0].kind != HF__REPLY_TEXT ||
-        !hf__parse_decimal(parts[0].text, parts[0].length, INT64_MAX / US_PER_S / 2, &seconds) ||
-        link->greeted_wall.us == 0)
+    hf__wall wall;
+    if (!hf__check_read_time(reply, &wall) || link->greeted_wall.us == 0)
         return true;
     int64_t passed_us = hf__between(link->greeted, link->core->now).ns / 1000;
-    int64_t ahead_us = (int64_t)seconds * US_PER_S - link->greeted_wall.us;
+    int64_t ahead_us = wall.us - link->greeted_wall.us;
     int64_t most_us = CLOCK_OFFSET_MAX_S * US_PER_S;
-    if (ahead_us <= most_us + passed_us && ahead_us >= -most_us - US_PER_S)
+    if (ahead_us <= most_us + passed_us && ahead_us >= -most_us)
         return true;
     return complain(link, HF__CHECK_CLOCK, HF_EUNSAFE,
                     "has a clock that is about %lld s %s ours; one that is set right jumps, and a "
                     "jump ends locks early",
                     (long long)((ahead_us < 0 ? -ahead_us : ahead_us) / US_PER_S),
                     ahead_us < 0 ? "behind" : "ahead of");
+}
+
+/* ---- Examination ---- */
+
+static void copy_field(const hf__reply *reply, const char *field, char *place, size_t capacity)
+{
+    hf__slice value = info_field(reply, field);
+    hf__printable(place, capacity, value.bytes, value.length);
+}
+
+static uint64_t number_field(const hf__reply *reply, const char *field)
+{
+    hf__slice value = info_field(reply, field);
+    uint64_t number = 0;
+    return hf__parse_decimal(value.bytes, value.length, INT64_MAX / 1000, &number) ? number : 0;
+}
+
+bool hf__examine_read(const hf__reply *reply, hf_examination *e)
+{
+    if (reply->kind != HF__REPLY_TEXT)
+        return false;
+    copy_field(reply, "redis_version", e->version, sizeof(e->version));
+    copy_field(reply, "run_id", e->run_id, sizeof(e->run_id));
+    copy_field(reply, "maxmemory_policy", e->eviction_policy, sizeof(e->eviction_policy));
+    e->memory_limit = number_field(reply, "maxmemory");
+    e->evicted_keys = number_field(reply, "evicted_keys");
+    e->replicas = number_field(reply, "connected_slaves");
+    e->uptime_ms = (int64_t)number_field(reply, "uptime_in_seconds") * 1000;
+    e->replica = is(info_field(reply, "role"), "slave");
+    e->append_only = is(info_field(reply, "aof_enabled"), "1");
+    e->cluster = is(info_field(reply, "cluster_enabled"), "1");
+    return true;
 }

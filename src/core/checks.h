@@ -12,4 +12,8 @@ bool hf__check_memory(hf__link *link, const hf__reply *reply);      /* INFO memo
 bool hf__check_persistence(hf__link *link, const hf__reply *reply); /* INFO persistence */
 bool hf__check_clock(hf__link *link, const hf__reply *reply);       /* TIME */
 
+bool hf__check_read_time(const hf__reply *reply, hf__wall *wall); /* of TIME; false: malformed */
+/* All of INFO; false: malformed. */
+bool hf__examine_read(const hf__reply *reply, hf_examination *examination);
+
 #endif

@@ -101,7 +101,9 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
 
 static void end_for_closing(hf_hold *hold)
 {
-    if (hold->stage == HF__HOLD_TRYING) {
+    if (hold->attaching) {
+        hf__attach_fail(hold, HF_ECLOSED, "the client was closed");
+    } else if (hold->stage == HF__HOLD_TRYING) {
         hf__acquire_end(hold, HF_ECLOSED, "the client was closed");
     } else if (hold->stage == HF__HOLD_HELD) {
         hf__renew_end_calls(hold, HF_ECLOSED, "the client was closed");
@@ -165,6 +167,9 @@ static void start_call(hf__core *core, hf__call *call)
     case HF__CALL_EXTEND:
         hf__renew_start(call);
         break;
+    case HF__CALL_ATTACH:
+        hf__attach_start(core, call);
+        break;
     case HF__CALL_QUERY:
         hf__query_start(core, call);
         break;
@@ -200,6 +205,12 @@ static void on_let_go(hf__core *core, hf__event *event)
 {
     (void)core;
     event->status = hf__release_start(event->hold, NULL);
+}
+
+static void on_detach(hf__core *core, hf__event *event)
+{
+    (void)core;
+    event->status = hf__detach(event->hold);
 }
 
 static void on_observe(hf__core *core, hf__event *event)
@@ -270,6 +281,9 @@ static void timer_due(hf__core *core, hf__timer *timer)
         break;
     case HF__CALL_EXTEND:
         break; /* it has none */
+    case HF__CALL_ATTACH:
+        hf__attach_timer(call);
+        break;
     case HF__CALL_QUERY:
         hf__query_timer(call);
         break;
@@ -282,8 +296,8 @@ static void timer_due(hf__core *core, hf__timer *timer)
 void hf__core_step(hf__core *core, hf__event *event)
 {
     static void (*const handlers[HF__EVENT_COUNT])(hf__core *, hf__event *) = {
-        on_tick,      on_start,     on_cancel, on_let_go,      on_observe,
-        on_unobserve, on_connected, on_bytes,  on_disconnected};
+        on_tick,    on_start,     on_cancel,    on_let_go, on_detach,
+        on_observe, on_unobserve, on_connected, on_bytes,  on_disconnected};
     hf__timer *timer;
     core->now = hf__later(core->now, event->now);
     for (int i = 0; HF__MUTANT(SENT_AFTER) && i < core->config.links; i++)

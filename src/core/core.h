@@ -53,9 +53,11 @@ typedef struct hf__config {
 
 /* ---- Calls: what the application asks for ---- */
 
-typedef struct hf__answer {    /* to a query; what it does not ask for stays zero */
-    hf_inspection *inspection; /* inspect: to be filled, but for the name; given by the caller */
-    hf__buffer value;          /* inspect: the lock's value as it is; the caller frees it */
+typedef struct hf__answer {      /* to a query; what it does not ask for stays zero */
+    hf_inspection *inspection;   /* inspect: to be filled, but for the name; given by the caller */
+    hf__buffer value;            /* inspect: the lock's value as it is; the caller frees it */
+    hf_examination *examination; /* info: to be filled; given by the caller */
+    hf__wall wall;               /* time */
     uint64_t number; /* revoke: 1 or 0; break: the new fence or 0; scan: the next cursor */
     hf__buffer keys; /* scan: each as 4 bytes of length and its bytes; the caller frees it */
 } hf__answer;
@@ -64,6 +66,7 @@ typedef enum hf__call_kind {
     HF__CALL_ACQUIRE,
     HF__CALL_RELEASE,
     HF__CALL_EXTEND,
+    HF__CALL_ATTACH,
     HF__CALL_QUERY,
     HF__CALL_CLOSE
 } hf__call_kind;
@@ -73,7 +76,7 @@ typedef struct hf__call {
     hf_hold *hold;      /* acquire: a fresh one, owned by the core from now on */
     hf__query *query;   /* query: a fresh one, owned by the core from now on */
     hf__answer *answer; /* query: where the answer goes */
-    hf__span lease;     /* extend */
+    hf__span lease;     /* extend, attach */
     int64_t wait_ms;    /* acquire, as in hf_acquire_options */
     int64_t max_retries;
     hf__span retry_interval;
@@ -103,14 +106,15 @@ typedef struct hf__call {
 /* ---- Events ---- */
 
 typedef enum hf__event_kind {
-    HF__EVENT_TICK,         /* time passed */
-    HF__EVENT_START,        /* application: call */
-    HF__EVENT_CANCEL,       /* application: call, if it is not done yet */
-    HF__EVENT_LET_GO,       /* application: release `hold` without waiting; outcome in `status` */
-    HF__EVENT_OBSERVE,      /* application: observer, which belongs to the core from now on */
-    HF__EVENT_UNOBSERVE,    /* application: observer; it is freed */
-    HF__EVENT_CONNECTED,    /* net: link, wall, credentials, reason (how it is protected) */
-    HF__EVENT_BYTES,        /* net: link, bytes, count */
+    HF__EVENT_TICK,      /* time passed */
+    HF__EVENT_START,     /* application: call */
+    HF__EVENT_CANCEL,    /* application: call, if it is not done yet */
+    HF__EVENT_LET_GO,    /* application: release `hold` without waiting; outcome in `status` */
+    HF__EVENT_DETACH,    /* application: let go of `hold`, not of the lock; outcome in `status` */
+    HF__EVENT_OBSERVE,   /* application: observer, which belongs to the core from now on */
+    HF__EVENT_UNOBSERVE, /* application: observer; it is freed */
+    HF__EVENT_CONNECTED, /* net: link, wall, credentials, reason (how it is protected) */
+    HF__EVENT_BYTES,     /* net: link, bytes, count */
     HF__EVENT_DISCONNECTED, /* net: link, reason, status; also when connecting failed */
     HF__EVENT_COUNT
 } hf__event_kind;
@@ -121,7 +125,8 @@ typedef struct hf__event {
     hf__call *call;
     hf_hold *hold;
     hf_observer *observer;
-    hf_status status; /* LET_GO: out. DISCONNECTED: what to tell those who wait; 0: unavailable */
+    hf_status
+        status; /* LET_GO, DETACH: out. DISCONNECTED: what to tell those who wait; 0: unavailable */
     int link;
     const char *bytes;
     size_t count;
@@ -213,7 +218,10 @@ typedef struct hf__wish { /* what an acquire asks for; everything is copied */
     hf__slice prefix, name;
     hf__slice owner; /* length 0: the thread */
     hf__slice label;
-    bool reenters; /* the thread may have it already */
+    hf__slice value;           /* length 0: one is made of who it is for */
+    uint64_t fence, fence_top; /* attach: that it has, and that were reserved */
+    hf__span lease_before;     /* attach: that it had */
+    bool reenters;             /* the thread may have it already */
     hf__span lease;
     hf__span renew_interval; /* 0: no renewal by itself */
     hf__span renew_timeout;
@@ -235,6 +243,9 @@ void *hf__hold_client(const hf_hold *hold);
 void hf__hold_listen(hf_hold *hold);
 hf__span hf__hold_lease(const hf_hold *hold);
 uint64_t hf__hold_fence(const hf_hold *hold);
+uint64_t hf__hold_fence_top(const hf_hold *hold);
+hf__slice hf__hold_value_text(const hf_hold *hold); /* of the hold it belongs to */
+hf__slice hf__hold_owner_text(const hf_hold *hold); /* the same; empty: none */
 /* The descriptor that is made readable when there is something to tell, also of what happened
  * before it was set; -1: none. */
 void hf__hold_set_descriptor(hf_hold *hold, int descriptor);
@@ -251,7 +262,9 @@ typedef enum hf__query_kind {
     HF__QUERY_REVOKE,  /* key; text: why; number: its fence */
     HF__QUERY_BREAK,   /* key; text: the lock's value; number: its fence */
     HF__QUERY_OBSERVE, /* key; number: ms */
-    HF__QUERY_SCAN     /* text: pattern; number: cursor */
+    HF__QUERY_SCAN,    /* text: pattern; number: cursor */
+    HF__QUERY_INFO,
+    HF__QUERY_TIME
 } hf__query_kind;
 
 /* NULL: out of memory. Owned by the core from the step that starts its call. */

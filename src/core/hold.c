@@ -54,14 +54,14 @@ static size_t make_value(char *value, const hf__wish *wish)
     return length;
 }
 
-static void put_texts(hf_hold *hold, const hf__wish *wish, const char *value, size_t value_length)
+static void put_texts(hf_hold *hold, const hf__wish *wish, hf__slice value)
 {
     char *end = hold->text;
     end = hf__slice_put(end, wish->prefix);
     end = hf__slice_put(end, wish->name);
     hold->key_length = (unsigned short)(end - hold->text);
-    end = hf__slice_put(end, (hf__slice){value, value_length});
-    hold->value_length = (unsigned short)value_length;
+    end = hf__slice_put(end, value);
+    hold->value_length = (unsigned short)value.length;
     hf__slice_put(end, wish->owner);
     hold->owner_length = (unsigned short)wish->owner.length;
     hold->slot = (unsigned short)hf__slot(hold->text, hold->key_length);
@@ -70,14 +70,20 @@ static void put_texts(hf_hold *hold, const hf__wish *wish, const char *value, si
 
 hf_hold *hf__hold_new(const hf__wish *wish)
 {
-    char value[VALUE_MAX];
-    size_t value_length = make_value(value, wish);
+    char made[VALUE_MAX];
+    hf__slice value = wish->value;
+    if (value.length == 0)
+        value = (hf__slice){made, make_value(made, wish)};
     hf_hold *hold = hf__alloc(sizeof(*hold) + wish->prefix.length + wish->name.length +
-                              value_length + wish->owner.length);
+                              value.length + wish->owner.length);
     if (hold == NULL)
         return NULL;
-    put_texts(hold, wish, value, value_length);
+    put_texts(hold, wish, value);
+    hold->fence = wish->fence;
+    hold->fence_top = wish->fence_top;
     hold->lease = hold->longest_lease = wish->lease;
+    if (hold->longest_lease.ns < wish->lease_before.ns)
+        hold->longest_lease = wish->lease_before;
     hold->number = wish->who.number;
     hold->range = 1;
     hold->thread = wish->who.thread;
@@ -152,6 +158,21 @@ uint64_t hf__hold_fence(const hf_hold *hold)
     return hf__hold_of(hold)->fence;
 }
 
+uint64_t hf__hold_fence_top(const hf_hold *hold)
+{
+    return hf__hold_of(hold)->fence_top;
+}
+
+hf__slice hf__hold_value_text(const hf_hold *hold)
+{
+    return hf__hold_value(hf__hold_of(hold));
+}
+
+hf__slice hf__hold_owner_text(const hf_hold *hold)
+{
+    return hf__hold_owner(hf__hold_of(hold));
+}
+
 void hf__hold_set_descriptor(hf_hold *hold, int descriptor)
 {
     hold->listener.descriptor = descriptor;
@@ -209,6 +230,10 @@ hf_state hf__hold_state(hf_hold *handle, hf__instant now)
 
 void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text)
 {
+    if (hold->attaching) {
+        hf__attach_fail(hold, HF_ELOST, text);
+        return;
+    }
     atomic_store(&hold->deadline_ns, 0);
     if (atomic_load(&hold->state) != HF_LOST) {
         atomic_store(&hold->state, HF_LOST);

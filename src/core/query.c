@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/checks.h"
 #include "core/fail.h"
 #include "core/holder.h"
 #include "core/name.h"
@@ -169,6 +170,10 @@ bool hf__query_encode(const hf__query *query, hf__buffer *out)
     size_t count = 0;
     if (query->kind == HF__QUERY_SCAN)
         return encode_scan(query, out);
+    if (query->kind == HF__QUERY_INFO || query->kind == HF__QUERY_TIME) {
+        hf__slice word = query->kind == HF__QUERY_INFO ? HF__SLICE("INFO") : HF__SLICE("TIME");
+        return hf__resp_encode(out, &word, 1);
+    }
     const hf__script *script = &hf__scripts[scripts[query->kind].script];
     const char *letters = scripts[query->kind].side_keys;
     hf__slice key = {query->bytes, query->key_length};
@@ -239,11 +244,23 @@ static bool inspect_answered(hf__query *query, const hf__reply *reply)
     return true;
 }
 
+static bool facts_answered(hf__query *query, const hf__reply *reply)
+{
+    hf__answer *answer = query->call->answer;
+    bool fits = query->kind == HF__QUERY_INFO ? hf__examine_read(reply, answer->examination)
+                                              : hf__check_read_time(reply, &answer->wall);
+    if (fits)
+        hf__query_end(query, HF_OK, "");
+    return fits;
+}
+
 bool hf__query_answered(hf__query *query, const hf__reply *reply)
 {
     if (query->kind == HF__QUERY_SCAN)
         return scan_answered(query, reply);
     if (query->kind == HF__QUERY_INSPECT)
         return inspect_answered(query, reply);
+    if (query->kind == HF__QUERY_INFO || query->kind == HF__QUERY_TIME)
+        return facts_answered(query, reply);
     return number_answered(query, reply);
 }

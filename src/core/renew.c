@@ -133,8 +133,10 @@ static void renewed(hf_hold *hold, int64_t remaining_ms)
         hf__watch_refused(hold); /* goes on as if nothing had happened */
         return;
     }
-    if ((hf__hold_expired(hold) && !HF__MUTANT(REVIVES)) ||
-        !hf__hold_believe(hold, sent, remaining_ms)) {
+    bool expired = hf__hold_expired(hold) && !HF__MUTANT(REVIVES);
+    if (hold->attaching)
+        hf__attach_confirm(hold);
+    if (expired || !hf__hold_believe(hold, sent, remaining_ms)) {
         hf__hold_expire(hold, "the lease ended before the server's answer came");
         return;
     }
@@ -195,6 +197,10 @@ void hf__renew_refused(hf_hold *hold, const hf_error *why)
     if (!hold->link->refuses_renewals)
         hf__log(hold->core, HF_LOG_WARNING, "a renewal was refused: %s", why->text);
     hold->link->refuses_renewals = true;
+    if (hold->attaching) {
+        hf__attach_fail(hold, why->status, why->text);
+        return;
+    }
     if (hold->watch.renewal == HF__UNDER_WAY)
         hf__watch_refused(hold);
     if (first_call(hold) != NULL)
@@ -204,6 +210,8 @@ void hf__renew_refused(hf_hold *hold, const hf_error *why)
 
 void hf__renew_unreachable(hf_hold *hold, const hf_error *why)
 {
-    if (!hf__may_pass(why->status))
+    if (hold->attaching && (!hf__may_pass(why->status) || !request_of(hold)->unanswered))
+        hf__attach_fail(hold, why->status, why->text);
+    else if (!hf__may_pass(why->status))
         hf__renew_end_calls(hold, why->status, why->text);
 }

@@ -127,6 +127,7 @@ struct hf_hold {
     hf__link *link;
     unsigned char stage;
     unsigned char reason; /* of the state: hf_reason */
+    bool attaching;       /* held by a token that somebody here wants to take up; see attach.c */
     bool granted_late;    /* too late to be believed, but the server may have it */
     bool dead;            /* settled; freed at the end of the step */
     bool copy_lost;       /* an acquire went unanswered on a broken link and may still arrive */
@@ -514,6 +515,13 @@ void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text);
 bool hf__renew_answered(hf_hold *hold, const hf__reply *reply);
 void hf__renew_refused(hf_hold *hold, const hf_error *why);
 void hf__renew_unreachable(hf_hold *hold, const hf_error *why);
+
+/* attach.c */
+hf_status hf__detach(hf_hold *handle);
+void hf__attach_start(hf__core *core, hf__call *call);
+void hf__attach_confirm(hf_hold *hold); /* the server has it */
+void hf__attach_fail(hf_hold *hold, hf_status status, const char *text);
+void hf__attach_timer(hf__call *call);
 
 /* query.c */
 void hf__query_start(hf__core *core, hf__call *call);

@@ -43,15 +43,6 @@ static hf_status copy_range(const parser *cursor, const char *from, const char *
     return HF_OK;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Copies with %XX decoded. */
 static hf_status copy_decoded(const parser *cursor, const char *from, const char *to, char **copy)
 {
@@ -64,8 +55,8 @@ static hf_status copy_decoded(const parser *cursor, const char *from, const char
             *end++ = *at;
             continue;
         }
-        int high = to - at > 2 ? hex_digit(at[1]) : -1;
-        int low = high >= 0 ? hex_digit(at[2]) : -1;
+        int high = to - at > 2 ? hf__hex_digit(at[1]) : -1;
+        int low = high >= 0 ? hf__hex_digit(at[2]) : -1;
         if (low < 0 || high * 16 + low == 0)
             return bad(cursor, at, "% must be followed by two hexadecimal digits, not 00");
         *end++ = (char)(high * 16 + low);

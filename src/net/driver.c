@@ -108,7 +108,8 @@ hf_status hf__driver_call(hf__driver *d, hf__call *call)
     return call->done ? call->error.status : HF_EFORKED; /* by a callback, of all places */
 }
 
-hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
+/* What ends a handle without waiting. */
+static hf_status end_handle(hf__driver *d, hf_hold *hold, hf__event_kind kind)
 {
     int cancel_state;
     hf_status status = enter(d, &cancel_state);
@@ -117,7 +118,7 @@ hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
         return status;
     }
     hf__engine_look_if_idle(d);
-    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = hold};
+    hf__event event = {.kind = kind, .hold = hold};
     bool telling = hf__core_is_telling(d->core, hold);
     hf__engine_close_descriptor(hold);
     hf__engine_step_outside(d, &event);
@@ -125,6 +126,16 @@ hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
         hf__engine_wait_told(d, hold);
     leave(d, cancel_state);
     return event.status;
+}
+
+hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
+{
+    return end_handle(d, hold, HF__EVENT_LET_GO);
+}
+
+hf_status hf__driver_detach(hf__driver *d, hf_hold *hold)
+{
+    return end_handle(d, hold, HF__EVENT_DETACH);
 }
 
 hf_status hf__driver_listen(hf__driver *d)

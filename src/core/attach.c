@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Holds that go from one process to another: a token has all that makes a hold.
+ *
+ * Detaching ends what we do for a hold and leaves the lock alone. Attaching is a renewal, sent for
+ * a hold that nobody here has yet: what the server answers decides whether there is one. If it
+ * fails, the hold is dropped and not released, for the lock is not ours to give back. */
+#include "core/fail.h"
+#include "core/state.h"
+
+static hf__request *request_of(hf_hold *hold)
+{
+    return &hold->requests[HF__REQUEST_RENEW];
+}
+
+/* ---- Detach ---- */
+
+hf_status hf__detach(hf_hold *handle)
+{
+    hf_hold *hold = hf__hold_of(handle);
+    if (hold->users > 1)
+        return HF_EINVAL;
+    if (hold->core->closing || hold->stage != HF__HOLD_HELD || hf__hold_expired(hold))
+        return hf__release_start(handle, NULL);
+    hf__reentry_leave(handle);
+    hf__renew_end_calls(hold, HF_EINVAL, "the hold was detached by another thread");
+    hf__reentry_forbid(hold);
+    hf__watch_end(hold);
+    hf__stats_ended(hold);
+    hf__hold_over(hold);
+    hf__cohort_leave(hold);
+    hf__hold_settle(hold);
+    return HF_OK;
+}
+
+/* ---- Attach ---- */
+
+static hf__call *call_of(hf_hold *hold)
+{
+    return HF__ENTRY(hf__list_first(&hold->extends), hf__call, node);
+}
+
+void hf__attach_start(hf__core *core, hf__call *call)
+{
+    hf_hold *hold = call->hold;
+    hold->core = core;
+    hold->link = &core->links[hold->slot % (unsigned)core->config.links];
+    hold->stage = HF__HOLD_HELD;
+    hold->attaching = true;
+    atomic_store(&hold->deadline_ns, HF__NEVER.ns); /* which nobody can see */
+    hf__list_append(&core->holds, &hold->node);
+    hf__list_append(&hold->extends, &call->node);
+    if (core->closing) {
+        hf__attach_fail(hold, HF_ECLOSED, "the client is being closed");
+    } else if (hf__link_full(hold->link)) {
+        hf__attach_fail(hold, HF_EUNAVAILABLE, "too many requests wait for this server");
+    } else {
+        hf__timer_set(&core->timers, &call->timer, hf__after(core->now, core->config.call_timeout));
+        hf__link_submit(request_of(hold));
+    }
+    hf__hold_settle(hold);
+}
+
+/* From now on its deadline is what the server says. */
+void hf__attach_confirm(hf_hold *hold)
+{
+    hold->attaching = false;
+    hold->users = 1;
+    hold->run = hold->link->run;
+    hold->granted = hold->core->now;
+    atomic_store(&hold->deadline_ns, 1); /* long ago, so that any other is later */
+    hf__stats_granted(hold, call_of(hold));
+    hf__push_listen(hold);
+}
+
+void hf__attach_fail(hf_hold *hold, hf_status status, const char *text)
+{
+    hf__call *call = call_of(hold);
+    hold->attaching = false;
+    hf__list_remove(&hold->extends, &call->node);
+    hf__hold_over(hold);
+    hold->core->stats.failures++;
+    hf__call_done(hold->core, call, status, text);
+}
+
+void hf__attach_timer(hf__call *call)
+{
+    hf_hold *hold = call->hold;
+    const hf_error *trouble = &hold->link->trouble;
+    hf_error unknown;
+    hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time",
+             hold->core->config.server->display);
+    if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered)
+        hf__attach_fail(hold, HF_EUNKNOWN, unknown.text);
+    else
+        hf__attach_fail(hold, HF_EUNAVAILABLE,
+                        trouble->text[0] != '\0' ? trouble->text : "no connection in time");
+    hf__hold_settle(hold);
+}
