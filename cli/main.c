@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The command: finds the verb, parses its options, runs it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <holdfast.h>
+
+#include "exit.h"
+#include "help.h"
+#include "say.h"
+#include "verb.h"
+
+static const struct verb *find_verb(const char *name)
+{
+    for (const struct verb *const *verb = verbs; *verb != NULL; verb++)
+        if (strcmp((*verb)->name, name) == 0)
+            return *verb;
+    return NULL;
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b)
+{
+    return word != NULL && (strcmp(word, a) == 0 || strcmp(word, b) == 0);
+}
+
+/* --help counts before anything that could be wrong, up to the first word that is not an option. */
+static bool asks_for_help(int count, char **words)
+{
+    for (int i = 0; i < count && words[i][0] == '-' && strcmp(words[i], "--") != 0; i++)
+        if (is_one_of(words[i], "--help", "-h"))
+            return true;
+    return false;
+}
+
+static int run_verb(const struct verb *verb, int count, char **words)
+{
+    if (asks_for_help(count, words))
+        return help_for(verb);
+    void *options = calloc(1, verb->size);
+    if (options == NULL) {
+        say_error("out of memory");
+        return EXIT_OWN;
+    }
+    int first = options_parse(&verb->table, options, count, words);
+    int code = first < 0 ? EXIT_USAGE : verb->run(options, count - first, words + first);
+    free(options);
+    return code;
+}
+
+int main(int count, char **words)
+{
+    const char *word = count > 1 ? words[1] : NULL;
+    const struct verb *verb = word != NULL ? find_verb(word) : NULL;
+    if (verb != NULL)
+        return run_verb(verb, count - 2, words + 2);
+    if (is_one_of(word, "--help", "-h") || is_one_of(word, "help", "help"))
+        return count > 2 && find_verb(words[2]) != NULL ? help_for(find_verb(words[2])) : help();
+    if (is_one_of(word, "--version", "-V")) {
+        printf("holdfast %s\n", hf_version());
+        return fflush(stdout) == 0 ? EXIT_OK : EXIT_OWN;
+    }
+    if (is_one_of(word, "--completion", "--completion"))
+        return help_completion();
+    if (word == NULL)
+        say_error("a verb is missing; try holdfast --help");
+    else
+        say_error("there is no verb \"%s\"; try holdfast --help", word);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Which server, and how: options that most verbs have, the environment and the configuration file
+ * become a client. */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+#include <holdfast.h>
+
+#include "options.h"
+
+/* The beginning of every verb's options. */
+struct session_options {
+    struct option_list urls;
+    bool local;
+    bool json;
+    bool quiet;
+    bool verbose;
+    const char *config;
+    const char *prefix;
+    const char *side_prefix;
+    const char *password_file;
+    const char *password_env;
+    const char *tls_ca;
+    const char *tls_certificate;
+    const char *tls_key;
+    const char *tls_name;
+    bool tls_insecure;
+    int64_t timeout_ms; /* of a call */
+    bool strict;        /* refuse servers that are not safe */
+};
+
+extern const struct option_table session_table;
+
+struct session {
+    hf_client *client;
+    bool local;    /* this machine only */
+    char url[512]; /* without its password: for people and for children */
+};
+
+/* Fills in what the environment and the configuration file say and the command line does not.
+ * Returns 0 or the exit code; it has been said why. */
+int session_complete(struct session_options *options);
+
+/* The same, and opens the client, starting the local server if that is asked for. max_lease_ms: the
+ * longest lease that will be wanted; 0: the usual. */
+int session_open(struct session_options *options, int64_t max_lease_ms, struct session *session);
+void session_close(struct session *session);
+
+/* Says what a call came to, with what there is to do about it, and returns the exit code. */
+int session_fail(const struct session *session, const char *what, const hf_error *error);
+
+/* The lock's name is the first of the words; 64 if it is missing or there are more than `most`. */
+int session_take_name(int count, char **words, int most, const char **name);
+
+#endif
