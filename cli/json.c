@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* See json.h. The only state is whether the next value needs a comma; an error of writing is kept
+ * by standard output until the end. */
 #include "json.h"
 
 #include <inttypes.h>
@@ -129,5 +131,5 @@ bool json_finish(void)
 {
     putchar('\n');
     needs_comma = false;
-    return fflush(stdout) == 0;
+    return fflush(stdout) == 0 && ferror(stdout) == 0;
 }

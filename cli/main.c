@@ -65,6 +65,6 @@ int main(int count, char **words)
     if (word == NULL)
         say_error("a verb is missing; try holdfast --help");
     else
-        say_error("there is no verb \"%s\"; try holdfast --help", word);
+        say_error("there is no verb \"%s\"; try holdfast --help", options_shown(word));
     return EXIT_USAGE;
 }

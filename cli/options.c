@@ -63,12 +63,25 @@ static bool read_choice(const struct option *option, const char *text, int *choi
     return false;
 }
 
+/* From a file; on the command line a flag has no text. */
+static bool read_flag(const char *text, bool *flag)
+{
+    *flag =
+        text == NULL || text[0] == '\0' || strcmp(text, "yes") == 0 || strcmp(text, "true") == 0;
+    return *flag || strcmp(text, "no") == 0 || strcmp(text, "false") == 0;
+}
+
 static bool add_to_list(struct option_list *list, const char *text)
 {
     if (list->count == OPTION_LIST_MAX)
         return false;
     list->texts[list->count++] = text;
     return true;
+}
+
+const char *options_shown(const char *word)
+{
+    return strstr(word, "://") != NULL ? "a URL" : word;
 }
 
 static const char *expected(const struct option *option)
@@ -79,7 +92,9 @@ static const char *expected(const struct option *option)
     case OPTION_NUMBER:
         return "a number within its limits";
     case OPTION_LIST:
-        return "fewer of them";
+        return "no more than 16 of them";
+    case OPTION_FLAG:
+        return "yes or no";
     default:
         return option->argument;
     }
@@ -91,7 +106,7 @@ static bool set(const struct option *option, void *place, const char *text, cons
     bool good = true;
     switch (option->kind) {
     case OPTION_FLAG:
-        *(bool *)at = true;
+        good = read_flag(text, at);
         break;
     case OPTION_TEXT:
         *(const char **)at = text;
@@ -110,8 +125,8 @@ static bool set(const struct option *option, void *place, const char *text, cons
         break;
     }
     if (!good)
-        say_error("%s%s: \"%s\" is not good: %s is expected", where, option->name, text,
-                  expected(option));
+        say_error("%s%s: \"%s\" is not good: %s is expected", where, option->name,
+                  options_shown(text), expected(option));
     return good;
 }
 
@@ -133,7 +148,11 @@ bool options_set(const struct option_table *table, void *place, const char *name
 {
     const struct option *option = find(table, name, strlen(name), '\0');
     if (option == NULL) {
-        say_error("%sthere is no option \"%s\"", where, name);
+        say_error("%sthere is no option \"%s\"", where, options_shown(name));
+        return false;
+    }
+    if (option->kind != OPTION_FLAG && text[0] == '\0') {
+        say_error("%s%s needs %s", where, name, option->argument);
         return false;
     }
     return set(option, place, text, where);

@@ -43,12 +43,15 @@ struct option_table {
  * or of the end; -1: wrong, and it has been said. "--" ends the options too. */
 int options_parse(const struct option_table *table, void *place, int count, char *const *words);
 
-/* One option by its name, as a configuration file gives it; an empty text sets a flag. `where` is
- * for the message. */
+/* One option by its name, as a configuration file gives it; a flag takes yes and no, and nothing
+ * means yes. `where` is for the message. */
 bool options_set(const struct option_table *table, void *place, const char *name, const char *text,
                  const char *where);
 
 /* "1.5", "250ms", "2m" ... as ms; false: it is not a time within the limits. */
 bool options_read_time(const char *text, int64_t min_ms, int64_t max_ms, int64_t *ms);
+
+/* A word of the user's for a message: never one that could have a password in it. */
+const char *options_shown(const char *word);
 
 #endif

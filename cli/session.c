@@ -4,17 +4,13 @@
  * which each machine silently locks for itself runs everything everywhere. */
 #include "session.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "config.h"
 #include "exit.h"
 #include "local.h"
 #include "say.h"
-
-enum { LINE_MAX_BYTES = 4096, CONFIG_TEXTS = 16 * 1024 };
 
 #define PLACE(field) offsetof(struct session_options, field)
 
@@ -50,82 +46,7 @@ static const struct option options[] = {
 
 const struct option_table session_table = {options, NULL};
 
-/* ---- The configuration file ---- */
-
-/* What options point to must last. */
-static const char *keep(const char *text)
-{
-    static char texts[CONFIG_TEXTS];
-    static size_t used;
-    size_t size = strlen(text) + 1;
-    if (used + size > sizeof(texts))
-        return NULL;
-    memcpy(texts + used, text, size);
-    used += size;
-    return texts + used - size;
-}
-
-static char *trim(char *text)
-{
-    text += strspn(text, " \t\r\n");
-    for (size_t length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
-        text[--length] = '\0';
-    return text;
-}
-
-/* "name = value", "name" for a flag, or a comment. */
-static bool read_line(struct session_options *place, char *line, const char *where)
-{
-    char *name = trim(line);
-    if (*name == '\0' || *name == '#')
-        return true;
-    char *value = strchr(name, '=');
-    if (value != NULL)
-        *value++ = '\0';
-    const char *kept = keep(value != NULL ? trim(value) : "");
-    if (kept == NULL) {
-        say_error("%stoo much text in a configuration file", where);
-        return false;
-    }
-    return options_set(&session_table, place, trim(name), kept, where);
-}
-
-static int read_config(struct session_options *place, const char *path, bool must_exist)
-{
-    char line[LINE_MAX_BYTES], where[600];
-    FILE *file = fopen(path, "re");
-    if (file == NULL && (errno == ENOENT || errno == ENOTDIR) && !must_exist)
-        return -1;
-    if (file == NULL) {
-        say_error("cannot read the configuration %s: %s", path, strerror(errno));
-        return EXIT_USAGE;
-    }
-    bool good = true;
-    for (int number = 1; good && fgets(line, sizeof(line), file) != NULL; number++) {
-        (void)snprintf(where, sizeof(where), "%s:%d: ", path, number);
-        good = read_line(place, line, where);
-    }
-    (void)fclose(file);
-    return good ? 0 : EXIT_USAGE;
-}
-
-static int read_usual_config(struct session_options *place)
-{
-    char path[600];
-    const char *folder = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    int code = -1;
-    if (folder != NULL && folder[0] == '/')
-        (void)snprintf(path, sizeof(path), "%s/holdfast/config", folder);
-    else
-        (void)snprintf(path, sizeof(path), "%s/.config/holdfast/config", home != NULL ? home : "");
-    if (home != NULL || folder != NULL)
-        code = read_config(place, path, false);
-    if (code == -1)
-        code = read_config(place, "/etc/holdfast/config", false);
-    return code == -1 ? 0 : code;
-}
-
-/* ---- All together ---- */
+/* ---- From everywhere ---- */
 
 static void take_text(const char **mine, const char *other)
 {
@@ -133,49 +54,99 @@ static void take_text(const char **mine, const char *other)
         *mine = other;
 }
 
+/* The end of user:password@, or the beginning of the host if there is none. */
+static const char *end_of_credentials(const char *url)
+{
+    const char *scheme = strstr(url, "://"), *host = scheme != NULL ? scheme + 3 : url;
+    const char *end = host + strcspn(host, "/?#");
+    for (const char *at = host; at < end; at++)
+        if (*at == '@')
+            host = at + 1;
+    return host;
+}
+
+static bool has_password(const char *url)
+{
+    const char *scheme = strstr(url, "://"), *end = end_of_credentials(url);
+    return scheme != NULL && memchr(scheme + 3, ':', (size_t)(end - scheme - 3)) != NULL;
+}
+
+static bool is_protected(const char *url)
+{
+    return strncmp(url, "rediss:", strlen("rediss:")) == 0;
+}
+
+/* A password goes with a server that has none of its own. */
+static void take_password(struct session_options *mine, const struct session_options *other)
+{
+    if (mine->password_file == NULL && mine->password_env == NULL) {
+        mine->password_file = other->password_file;
+        mine->password_env = other->password_env;
+    }
+}
+
 static void take_rest(struct session_options *mine, const struct session_options *other)
 {
+    if (!mine->local && (mine->urls.count == 0 || !has_password(mine->urls.texts[0])))
+        take_password(mine, other);
     if (mine->urls.count == 0 && !mine->local) {
         mine->urls = other->urls;
         mine->local = other->local;
     }
     take_text(&mine->prefix, other->prefix);
     take_text(&mine->side_prefix, other->side_prefix);
-    if (mine->password_env == NULL)
-        take_text(&mine->password_file, other->password_file);
-    if (mine->password_file == NULL)
-        take_text(&mine->password_env, other->password_env);
     take_text(&mine->tls_ca, other->tls_ca);
-    take_text(&mine->tls_certificate, other->tls_certificate);
-    take_text(&mine->tls_key, other->tls_key);
+    if (mine->tls_certificate == NULL && mine->tls_key == NULL) { /* they are a pair */
+        mine->tls_certificate = other->tls_certificate;
+        mine->tls_key = other->tls_key;
+    }
     take_text(&mine->tls_name, other->tls_name);
     mine->tls_insecure = mine->tls_insecure || other->tls_insecure;
     mine->strict = mine->strict || other->strict;
-    mine->quiet = mine->quiet || other->quiet;
+    if (!mine->quiet && !mine->verbose) {
+        mine->quiet = other->quiet;
+        mine->verbose = other->verbose;
+    }
     if (mine->timeout_ms == 0)
         mine->timeout_ms = other->timeout_ms;
 }
 
-int session_complete(struct session_options *place)
+static void name_local(struct session_options *place)
 {
-    struct session_options file = {0}, environment = {0};
-    const char *url = getenv("HOLDFAST_URL"), *config = place->config;
-    if (config == NULL)
-        config = getenv("HOLDFAST_CONFIG");
-    int code = config != NULL ? read_config(&file, config, true) : read_usual_config(&file);
-    if (code != 0)
-        return code;
-    if (url != NULL && url[0] != '\0')
-        environment.urls = (struct option_list){{url}, 1};
-    environment.prefix = getenv("HOLDFAST_PREFIX");
-    take_rest(place, &environment);
-    take_rest(place, &file);
     if (place->urls.count == 1 && strcmp(place->urls.texts[0], "local:") == 0) {
         place->local = true;
         place->urls.count = 0;
     }
+}
+
+/* Who says how to protect a connection must not get one in the clear. */
+static bool protects_nothing(const struct session_options *said,
+                             const struct session_options *place)
+{
+    bool wanted = said->tls_ca != NULL || said->tls_certificate != NULL || said->tls_key != NULL ||
+                  said->tls_name != NULL;
+    bool clear = place->local || (place->urls.count == 1 && !is_protected(place->urls.texts[0]));
+    if (wanted && clear)
+        say_error("tls-ca, tls-cert, tls-key and tls-name need a URL that begins with rediss://");
+    return wanted && clear;
+}
+
+int session_complete(struct session_options *place)
+{
+    struct session_options said = *place, file = {0}, environment = {0};
+    const char *url = config_environment("HOLDFAST_URL");
+    if (!config_read(&session_table, &file, place->config))
+        return EXIT_USAGE;
+    if (url != NULL)
+        environment.urls = (struct option_list){{url}, 1};
+    environment.prefix = config_environment("HOLDFAST_PREFIX");
+    name_local(place);
+    name_local(&environment);
+    name_local(&file);
+    take_rest(place, &environment);
+    take_rest(place, &file);
     say_set_level(place->quiet, place->verbose);
-    return 0;
+    return protects_nothing(&said, place) || protects_nothing(&file, &file) ? EXIT_USAGE : 0;
 }
 
 static int choose_url(const struct session_options *place, struct session *session,
@@ -198,20 +169,16 @@ static int choose_url(const struct session_options *place, struct session *sessi
     *url = place->local ? session->url : place->urls.texts[0];
     if (place->local && !local_start(session->url, sizeof(session->url)))
         return EXIT_NO_SERVER;
+    if (place->local)
+        say_more("this machine only: %s", session->url);
     return 0;
 }
 
-/* The URL without what stands before the last '@' of its authority. */
 static void hide_password(const char *url, char *place, size_t capacity)
 {
-    const char *start = strstr(url, "://");
-    const char *at = start != NULL ? strchr(start, '@') : NULL;
-    for (const char *next = at; next != NULL; next = strchr(next + 1, '@'))
-        at = next;
-    if (at == NULL)
-        (void)snprintf(place, capacity, "%s", url);
-    else
-        (void)snprintf(place, capacity, "%.*s%s", (int)(start + 3 - url), url, at + 1);
+    const char *scheme = strstr(url, "://");
+    int length = scheme != NULL ? (int)(scheme + 3 - url) : 0;
+    (void)snprintf(place, capacity, "%.*s%s", length, url, end_of_credentials(url));
 }
 
 static void log_line(void *arg, hf_log_level level, const char *text)
@@ -239,7 +206,6 @@ int session_open(struct session_options *place, int64_t max_lease_ms, struct ses
                   .key_file = place->tls_key,
                   .server_name = place->tls_name,
                   .insecure_trust_anybody = place->tls_insecure};
-    bool protected = strncmp(url, "rediss:", 7) == 0;
     hf_check check = place->strict ? HF_CHECK_REFUSE : HF_CHECK_WARN;
     hf_client_options wanted = {.size = sizeof(wanted),
                                 .prefix = place->prefix,
@@ -248,7 +214,7 @@ int session_open(struct session_options *place, int64_t max_lease_ms, struct ses
                                 .max_lease_ms = max_lease_ms,
                                 .links = 1,
                                 .log = log_line,
-                                .tls = protected ? &tls : NULL,
+                                .tls = is_protected(url) ? &tls : NULL,
                                 .password_env = place->password_env,
                                 .password_file = place->password_file,
                                 .check_eviction = check,
