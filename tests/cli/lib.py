@@ -71,9 +71,9 @@ class World(unittest.TestCase):
         os.chmod(path, mode)
         return path
 
-    def start(self, *words, program=HOLDFAST, env=None, **more):
+    def start(self, *words, program=HOLDFAST, env=None, stdout=subprocess.PIPE, **more):
         return subprocess.Popen([program, *words], env={**self.environment, **(env or {})},
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL, stdout=stdout,
                                 stderr=subprocess.PIPE, text=True, **more)
 
     def run_it(self, *words, code=0, program=HOLDFAST, env=None, stdin=None, **more):
