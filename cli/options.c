@@ -187,7 +187,7 @@ static bool parse_long(parser *p, const char *word)
     const struct option *option = find(p->table, word, length, '\0');
     const char *attached = word[length] == '=' ? word + length + 1 : NULL;
     if (option == NULL) {
-        say_error("there is no option --%.*s; see --help", (int)length, word);
+        say_error("there is no option --%.*s; see --help", (int)strcspn(word, "=:"), word);
         return false;
     }
     if (option->kind == OPTION_FLAG && attached != NULL) {
