@@ -19,7 +19,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ABOVE_STANDARD = 10 };
+enum { KEPT = STDERR_FILENO + 1, ABOVE_STANDARD = 10 };
+
+struct program {
+    char *const *words;
+    const char *folder;
+    const char *output;
+    int keep;
+    int report;
+};
 
 static bool put_number(int report, int number)
 {
@@ -44,76 +52,85 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static bool redirect(const char *output)
+static bool redirect(const struct program *program)
 {
     int nothing = open("/dev/null", O_RDWR);
-    int file = open(output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+    int file = open(program->output, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     return nothing >= 0 && file >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
-           dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0;
+           dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0 &&
+           dup2(program->keep, KEPT) >= 0;
 }
 
-static void close_all_but(int report)
+static void close_others(const struct program *program)
 {
-    (void)close_range(STDERR_FILENO + 1, (unsigned)report - 1, 0);
-    (void)close_range((unsigned)report + 1, UINT_MAX, 0);
+    (void)close_range(KEPT + 1, (unsigned)program->report - 1, 0);
+    (void)close_range((unsigned)program->report + 1, UINT_MAX, 0);
 }
 
-static _Noreturn void become(char *const *words, const char *folder, const char *output, int report)
+static _Noreturn void become(const struct program *program)
 {
     (void)umask(077);
     reset_signals();
-    if (put_number(report, getpid()) && chdir(folder) == 0 && redirect(output)) {
-        close_all_but(report);
-        (void)execvp(words[0], words);
+    if (put_number(program->report, getpid()) && chdir(program->folder) == 0 && redirect(program)) {
+        close_others(program);
+        (void)execvp(program->words[0], program->words);
     }
-    (void)put_number(report, errno);
+    (void)put_number(program->report, errno);
     _exit(1);
 }
 
-static _Noreturn void stand_between(char *const *words, const char *folder, const char *output,
-                                    int report)
+static _Noreturn void stand_between(const struct program *program)
 {
     (void)setsid();
     pid_t pid = fork();
     if (pid == 0)
-        become(words, folder, output, report);
+        become(program);
     _exit(pid > 0 ? 0 : 1);
 }
 
-/* A pipe whose writing end cannot be taken for standard input or output, should those be closed. */
-static bool open_report(int ends[2])
+/* A copy that cannot be taken for standard input or output, should those be closed, nor for what is
+ * kept. */
+static int move_up(int descriptor)
 {
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
-    int high = fcntl(ends[1], F_DUPFD_CLOEXEC, ABOVE_STANDARD);
-    int problem = errno;
-    (void)close(ends[1]);
-    ends[1] = high;
-    if (high >= 0)
-        return true;
-    (void)close(ends[0]);
-    errno = problem;
-    return false;
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, ABOVE_STANDARD);
 }
 
-int daemon_start(char *const *words, const char *folder, const char *output, pid_t *pid)
+/* What the pipe says, until its end. */
+static int read_report(int report, pid_t *pid)
 {
-    int report[2], problem = 0;
-    if (!open_report(report))
-        return errno;
-    pid_t middle = fork();
+    int trouble;
+    if (!get_number(report, pid))
+        return EAGAIN; /* the second fork failed */
+    return get_number(report, &trouble) ? trouble : 0;
+}
+
+static int start(struct program *program, const int ends[2], pid_t *pid)
+{
+    int problem = 0;
+    pid_t middle = program->keep >= 0 && program->report >= 0 ? fork() : -1;
     if (middle == 0)
-        stand_between(words, folder, output, report[1]);
+        stand_between(program);
     if (middle < 0)
         problem = errno;
-    (void)close(report[1]);
-    if (middle > 0 && !get_number(report[0], pid))
-        problem = EAGAIN; /* the second fork failed */
-    int trouble;
-    if (problem == 0 && get_number(report[0], &trouble))
-        problem = trouble;
-    (void)close(report[0]);
+    (void)close(ends[1]);
+    if (program->report >= 0)
+        (void)close(program->report);
+    if (problem == 0)
+        problem = read_report(ends[0], pid);
     while (middle > 0 && waitpid(middle, NULL, 0) < 0 && errno == EINTR)
         ;
+    return problem;
+}
+
+int daemon_start(char *const *words, const char *folder, const char *output, int keep, pid_t *pid)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    struct program program = {words, folder, output, move_up(keep), move_up(ends[1])};
+    int problem = start(&program, ends, pid);
+    (void)close(ends[0]);
+    if (program.keep >= 0)
+        (void)close(program.keep);
     return problem;
 }

@@ -2,7 +2,9 @@
 /* The private server. Who finds one that accepts connections takes it: that is the usual case, and
  * costs one connect(). Otherwise there is a lock file (flock), and who has it looks again, starts a
  * server and waits until that answers. One that hangs still accepts, so no second one is started
- * beside it; timeouts tell. It lives until it is told to stop.
+ * beside it; timeouts tell. Nor is one started beside a server that lives and cannot be reached,
+ * for somebody has removed its socket: it has the folder locked (flock again) until its end, which
+ * also tells systemd-tmpfiles to leave the folder alone. It lives until it is told to stop.
  *
  * It writes down everything (appendonly) but does not wait for the disk (appendfsync no): what it
  * has handed to the kernel before it answers survives its own death, and that is the only death
@@ -28,7 +30,13 @@
 #include "place.h"
 #include "say.h"
 
-enum { START_BOUND_MS = 5000, STOP_BOUND_MS = 5000, TURN_BOUND_MS = 10000, NAP_MS = 2 };
+enum {
+    START_BOUND_MS = 5000,
+    STOP_BOUND_MS = 5000,
+    FOLDER_BOUND_MS = 2000,
+    TURN_BOUND_MS = START_BOUND_MS + FOLDER_BOUND_MS + 1000,
+    NAP_MS = 2
+};
 
 static int64_t now_ms(void)
 {
@@ -109,26 +117,47 @@ static int open_lock(const struct local_status *place)
     return lock;
 }
 
-/* True: it is our turn, or, if that is enough, the server runs by now. */
-static bool take_turn(int lock, const struct local_status *place, bool running_is_enough)
+/* True: we have the lock, or, if that is enough, the server runs by now. */
+static bool take_lock(int lock, const struct local_status *place, bool running_is_enough,
+                      int bound_ms)
 {
-    int64_t until = now_ms() + TURN_BOUND_MS;
+    int64_t until = now_ms() + bound_ms;
     while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) {
-            say_error("cannot lock %s/lock: %s", place->folder, strerror(errno));
+        if ((errno != EWOULDBLOCK && errno != EINTR) || now_ms() >= until)
             return false;
-        }
         if (running_is_enough && runs(place) == 1)
             return true;
-        if (now_ms() >= until) {
-            say_error("another holdfast is busy with the private server for too long; see who has "
-                      "%s/lock open",
-                      place->folder);
-            return false;
-        }
         nap();
     }
     return true;
+}
+
+static bool take_turn(int lock, const struct local_status *place, bool running_is_enough)
+{
+    if (take_lock(lock, place, running_is_enough, TURN_BOUND_MS))
+        return true;
+    say_error("another holdfast is busy with the private server for too long: see who has %s/lock "
+              "open",
+              place->folder);
+    return false;
+}
+
+/* The folder itself is locked by the server for as long as it lives. A descriptor with that lock,
+ * or -1 and it has been said. */
+static int take_folder(const struct local_status *place)
+{
+    int folder = open(place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder >= 0 && take_lock(folder, place, false, FOLDER_BOUND_MS))
+        return folder;
+    if (folder < 0)
+        say_error("cannot open %s: %s", place->folder, strerror(errno));
+    else
+        say_error("a private server runs, but nobody can reach it at %s: end it; ps shows it as "
+                  "redis-server with that path",
+                  place->socket);
+    if (folder >= 0)
+        (void)close(folder);
+    return -1;
 }
 
 /* ---- Start ---- */
@@ -150,7 +179,7 @@ static bool remove_stale_socket(const struct local_status *place)
     return false;
 }
 
-static int spawn(const struct local_status *place, const char *output, pid_t *pid)
+static int spawn(const struct local_status *place, const char *output, int keep, pid_t *pid)
 {
     const char *const settings[][2] = {{"--port", "0"},
                                        {"--unixsocket", place->socket},
@@ -167,7 +196,7 @@ static int spawn(const struct local_status *place, const char *output, pid_t *pi
                                        {"--loglevel", "warning"}};
     char *words[1 + sizeof(settings) / sizeof(settings[0][0]) + 1] = {"redis-server"};
     memcpy(words + 1, settings, sizeof(settings)); /* exec() changes none, but is declared so */
-    return daemon_start(words, place->folder, output, pid);
+    return daemon_start(words, place->folder, output, keep, pid);
 }
 
 static bool is_dead(int process)
@@ -198,14 +227,12 @@ static bool wait_until_it_answers(const struct local_status *place, pid_t pid, c
     return good;
 }
 
-static bool launch(const struct local_status *place)
+static bool launch(const struct local_status *place, int folder)
 {
     char output[sizeof(place->folder) + 16];
     pid_t pid;
     (void)snprintf(output, sizeof(output), "%s/server.log", place->folder);
-    if (!remove_stale_socket(place))
-        return false;
-    int problem = spawn(place, output, &pid);
+    int problem = spawn(place, output, folder, &pid);
     if (problem == ENOENT)
         say_error("there is no redis-server in PATH: apt-get install redis-server, or use the one "
                   "of another machine with --url redis://HOST");
@@ -217,13 +244,23 @@ static bool launch(const struct local_status *place)
     return wait_until_it_answers(place, pid, output);
 }
 
+static bool start_in_folder(const struct local_status *place)
+{
+    int folder = take_folder(place);
+    if (folder < 0)
+        return false;
+    bool good = remove_stale_socket(place) && launch(place, folder);
+    (void)close(folder);
+    return good;
+}
+
 static bool start(const struct local_status *place)
 {
     int lock = open_lock(place);
     bool good = lock >= 0 && take_turn(lock, place, true);
     int running = good ? runs(place) : 0;
     if (good && running == 0)
-        good = launch(place);
+        good = start_in_folder(place);
     if (lock >= 0)
         (void)close(lock);
     return good && running >= 0;

@@ -94,6 +94,15 @@ class Life(Local):
         with open(os.path.join(self.place, 'server.log'), encoding='utf-8') as log:
             self.assertEqual(log.read().count('just started'), 1)
 
+    def test_many_at_once_start_a_killed_one_again(self):
+        self.server('start')
+        os.kill(self.pid(), signal.SIGKILL)
+        starting = [self.start('server', 'start') for _ in range(STARTS)]
+        for process in starting:
+            self.assertEqual(process.communicate(timeout=lib.BOUND), ('', ''))
+        self.assertEqual([process.returncode for process in starting], [0] * STARTS)
+        self.pid()
+
     def test_starts_and_stops_at_once_leave_one_or_none(self):
         working = [self.start('server', ('start', 'stop')[i % 2]) for i in range(20)]
         for process in working:
@@ -157,6 +166,7 @@ class Detached(Local):
         os.close(end)
         kept = {os.readlink(f'/proc/{self.pid()}/fd/{n}') for n in (0, 1, 2)}
         self.assertEqual(kept, {'/dev/null', os.path.join(self.place, 'server.log')})
+        self.assertEqual(os.readlink(f'/proc/{self.pid()}/fd/3'), self.place, 'it has that locked')
         with open(os.path.join(self.place, 'lock'), 'rb') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -359,13 +369,43 @@ class Programs(Local):
         with open(f'{self.place}/server.log', encoding='utf-8') as log:
             self.assertIn('says why', log.read())
 
-    def test_one_that_never_answers(self):
-        self.write('bin/redis-server', '#!/bin/sh\necho $$ >pid\nexec /bin/sleep 100\n', mode=0o700)
-        begin = time.monotonic()
-        self.refuses_with('does not answer; see ')
-        self.assertLess(time.monotonic() - begin, 10)
-        with open(f'{self.place}/pid', encoding='utf-8') as file:
+
+
+class Bounds(Local):
+    """Each start ends, whatever does not; all at the same time, since that takes its time."""
+
+    def test_starts_that_cannot_succeed_end(self):
+        waiting = [self.start_where_nothing_answers(), self.start_where_the_socket_was_removed(),
+                   self.start_where_it_is_never_our_turn()]
+        said = [process.communicate(timeout=lib.BOUND)[1] for process in waiting]
+        self.assertEqual([process.returncode for process in waiting], [69] * 3, said)
+        self.assertRegex(said[0], r'does not answer; see .*/1/holdfast/server.log\n\Z')
+        self.assertRegex(said[1], r'a private server runs, but nobody can reach it')
+        self.assertRegex(said[2], r'another holdfast is busy')
+        self.assertEqual(len(self.servers()), 1)
+        with open(f'{self.folder}/1/holdfast/pid', encoding='utf-8') as file:
             os.kill(int(file.read()), signal.SIGKILL)
+
+    def start_in(self, name, **env):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        return self.start('server', 'start', env={'XDG_RUNTIME_DIR': folder, **env})
+
+    def start_where_nothing_answers(self):
+        self.write('bin/redis-server', '#!/bin/sh\necho $$ >pid\nexec /bin/sleep 100\n', mode=0o700)
+        return self.start_in('1', PATH=os.path.join(self.folder, 'bin'))
+
+    def start_where_the_socket_was_removed(self):
+        self.assertEqual(self.start_in('2').communicate(timeout=lib.BOUND), ('', ''))
+        os.remove(f'{self.folder}/2/holdfast/redis.sock')
+        return self.start_in('2')
+
+    def start_where_it_is_never_our_turn(self):
+        os.makedirs(f'{self.folder}/3/holdfast', 0o700)
+        lock = open(f'{self.folder}/3/holdfast/lock', 'wb')
+        self.addCleanup(lock.close)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return self.start_in('3')
 
 
 class Usage(Local):
