@@ -71,10 +71,11 @@ class World(unittest.TestCase):
         os.chmod(path, mode)
         return path
 
-    def start(self, *words, program=HOLDFAST, env=None, stdout=subprocess.PIPE, **more):
+    def start(self, *words, program=HOLDFAST, env=None, stdin=subprocess.DEVNULL,
+              stdout=subprocess.PIPE, **more):
         return subprocess.Popen([program, *words], env={**self.environment, **(env or {})},
-                                stdin=subprocess.DEVNULL, stdout=stdout,
-                                stderr=subprocess.PIPE, text=True, **more)
+                                stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                                **more)
 
     def run_it(self, *words, code=0, program=HOLDFAST, env=None, stdin=None, **more):
         """Runs to the end and expects the exit code; the result has stdout and stderr."""

@@ -2,6 +2,8 @@
 /* What the command makes of its settings, and what its JSON looks like, for the tests:
  *
  *     probe [options of a session]    completes and opens a session; prints what it has come to
+ *     probe hold [options]            takes the lock "x" for 2 s at a time, says so, and keeps it
+ *                                     until standard input ends; exits with what came of it
  *     probe bytes                     standard input as a JSON text, in an array that has one of
  *                                     every other kind of value in it
  *     probe many                      more JSON than a buffer holds; exits with 0 if it was written
@@ -56,6 +58,35 @@ static int print_session(int count, char **words)
     return json_finish() ? EXIT_OK : EXIT_OWN;
 }
 
+/* Each line leaves at once: somebody waits for it. */
+static int keep_lock(struct session *session)
+{
+    hf_hold *hold;
+    hf_error error;
+    if (hf_acquire(session->client, "x", HF_ACQUIRE(.lease_ms = 2000), &hold, &error) != HF_OK)
+        return exit_code_of(error.status);
+    puts("held");
+    (void)fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    puts(hf_is_valid(hold) ? "valid" : "lost");
+    (void)hf_release(&hold, &error);
+    return exit_code_of(error.status);
+}
+
+static int hold_lock(int count, char **words)
+{
+    struct session_options found = {0};
+    struct session session;
+    if (options_parse(&session_table, &found, count, words) < 0)
+        return EXIT_USAGE;
+    int code = session_open(&found, 0, &session);
+    if (code == EXIT_OK)
+        code = keep_lock(&session);
+    session_close(&session);
+    return code;
+}
+
 static int print_bytes(void)
 {
     static char bytes[65536];
@@ -92,5 +123,7 @@ int main(int count, char **words)
         return print_bytes();
     if (count == 2 && strcmp(words[1], "many") == 0)
         return print_many();
+    if (count > 1 && strcmp(words[1], "hold") == 0)
+        return hold_lock(count - 2, words + 2);
     return print_session(count - 1, words + 1);
 }

@@ -33,6 +33,10 @@ class Local(lib.World):
         self.assertEqual(self.servers(), [pid])
         return pid
 
+    def kill(self, pid):
+        os.kill(pid, signal.SIGKILL)
+        lib.wait_until(lambda: not lib.is_alive(pid), 'its end')
+
     def ask(self, *words):
         """The answer of the server to a command, as it is."""
         with socket.socket(socket.AF_UNIX) as link:
@@ -96,7 +100,7 @@ class Life(Local):
 
     def test_many_at_once_start_a_killed_one_again(self):
         self.server('start')
-        os.kill(self.pid(), signal.SIGKILL)
+        self.kill(self.pid())
         starting = [self.start('server', 'start') for _ in range(STARTS)]
         for process in starting:
             self.assertEqual(process.communicate(timeout=lib.BOUND), ('', ''))
@@ -117,8 +121,7 @@ class Life(Local):
         pid = self.pid()
         self.assertEqual(self.ask('SET', 'k', 'v', 'PX', '60000'), '+OK\r\n')
         before = time.monotonic()
-        os.kill(pid, signal.SIGKILL)
-        lib.wait_until(lambda: not lib.is_alive(pid), 'its end')
+        self.kill(pid)
         self.assertTrue(os.path.exists(self.socket))
         self.status(code=1)
         self.server('start')
@@ -128,6 +131,20 @@ class Life(Local):
         passed = (time.monotonic() - before) * 1000
         self.assertTrue(0 < left <= 60000, left)
         self.assertLess(60000 - left, passed + 2000)
+
+    def test_a_hold_outlives_the_server(self):
+        """Killed and started again: it is still held, still renewed, and others are still refused."""
+        holder = self.start('hold', '--local', program=lib.PROBE, stdin=lib.subprocess.PIPE)
+        self.assertEqual(holder.stdout.readline(), 'held\n')
+        fence = self.ask('GET', 'x')
+        self.kill(self.pid())
+        self.run_it('hold', '--local', program=lib.PROBE, code=75)
+        self.assertEqual(self.ask('GET', 'x'), fence)
+        end = int(self.ask('PEXPIRETIME', 'x')[1:])
+        lib.wait_until(lambda: int(self.ask('PEXPIRETIME', 'x')[1:]) > end, 'a renewal')
+        self.assertEqual(holder.communicate(timeout=lib.BOUND)[0], 'valid\n')
+        self.assertEqual(holder.returncode, 0)
+        self.assertEqual(self.ask('EXISTS', 'x'), ':0\r\n')
 
     def test_what_expires_while_it_is_down_is_gone(self):
         self.server('start')
@@ -369,43 +386,6 @@ class Programs(Local):
         with open(f'{self.place}/server.log', encoding='utf-8') as log:
             self.assertIn('says why', log.read())
 
-
-
-class Bounds(Local):
-    """Each start ends, whatever does not; all at the same time, since that takes its time."""
-
-    def test_starts_that_cannot_succeed_end(self):
-        waiting = [self.start_where_nothing_answers(), self.start_where_the_socket_was_removed(),
-                   self.start_where_it_is_never_our_turn()]
-        said = [process.communicate(timeout=lib.BOUND)[1] for process in waiting]
-        self.assertEqual([process.returncode for process in waiting], [69] * 3, said)
-        self.assertRegex(said[0], r'does not answer; see .*/1/holdfast/server.log\n\Z')
-        self.assertRegex(said[1], r'a private server runs, but nobody can reach it')
-        self.assertRegex(said[2], r'another holdfast is busy')
-        self.assertEqual(len(self.servers()), 1)
-        with open(f'{self.folder}/1/holdfast/pid', encoding='utf-8') as file:
-            os.kill(int(file.read()), signal.SIGKILL)
-
-    def start_in(self, name, **env):
-        folder = os.path.join(self.folder, name)
-        os.makedirs(folder, exist_ok=True)
-        return self.start('server', 'start', env={'XDG_RUNTIME_DIR': folder, **env})
-
-    def start_where_nothing_answers(self):
-        self.write('bin/redis-server', '#!/bin/sh\necho $$ >pid\nexec /bin/sleep 100\n', mode=0o700)
-        return self.start_in('1', PATH=os.path.join(self.folder, 'bin'))
-
-    def start_where_the_socket_was_removed(self):
-        self.assertEqual(self.start_in('2').communicate(timeout=lib.BOUND), ('', ''))
-        os.remove(f'{self.folder}/2/holdfast/redis.sock')
-        return self.start_in('2')
-
-    def start_where_it_is_never_our_turn(self):
-        os.makedirs(f'{self.folder}/3/holdfast', 0o700)
-        lock = open(f'{self.folder}/3/holdfast/lock', 'wb')
-        self.addCleanup(lock.close)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return self.start_in('3')
 
 
 class Usage(Local):
