@@ -117,29 +117,31 @@ static int open_lock(const struct local_status *place)
     return lock;
 }
 
-/* True: we have the lock, or, if that is enough, the server runs by now. */
-static bool take_lock(int lock, const struct local_status *place, bool running_is_enough,
-                      int bound_ms)
+enum turn { TURN_OURS, TURN_NOT_NEEDED, TURN_FAILED };
+
+/* Not needed, if running is enough and the server runs by now. */
+static enum turn take_lock(int lock, const struct local_status *place, bool running_is_enough,
+                           int bound_ms)
 {
     int64_t until = now_ms() + bound_ms;
     while (flock(lock, LOCK_EX | LOCK_NB) != 0) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || now_ms() >= until)
-            return false;
+            return TURN_FAILED;
         if (running_is_enough && runs(place) == 1)
-            return true;
+            return TURN_NOT_NEEDED;
         nap();
     }
-    return true;
+    return TURN_OURS;
 }
 
-static bool take_turn(int lock, const struct local_status *place, bool running_is_enough)
+static enum turn take_turn(int lock, const struct local_status *place, bool running_is_enough)
 {
-    if (take_lock(lock, place, running_is_enough, TURN_BOUND_MS))
-        return true;
-    say_error("another holdfast is busy with the private server for too long: see who has %s/lock "
-              "open",
-              place->folder);
-    return false;
+    enum turn turn = take_lock(lock, place, running_is_enough, TURN_BOUND_MS);
+    if (turn == TURN_FAILED)
+        say_error("another holdfast is busy with the private server for too long: see who has "
+                  "%s/lock open",
+                  place->folder);
+    return turn;
 }
 
 /* The folder itself is locked by the server for as long as it lives. A descriptor with that lock,
@@ -147,7 +149,7 @@ static bool take_turn(int lock, const struct local_status *place, bool running_i
 static int take_folder(const struct local_status *place)
 {
     int folder = open(place->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (folder >= 0 && take_lock(folder, place, false, FOLDER_BOUND_MS))
+    if (folder >= 0 && take_lock(folder, place, false, FOLDER_BOUND_MS) == TURN_OURS)
         return folder;
     if (folder < 0)
         say_error("cannot open %s: %s", place->folder, strerror(errno));
@@ -257,13 +259,14 @@ static bool start_in_folder(const struct local_status *place)
 static bool start(const struct local_status *place)
 {
     int lock = open_lock(place);
-    bool good = lock >= 0 && take_turn(lock, place, true);
-    int running = good ? runs(place) : 0;
-    if (good && running == 0)
+    enum turn turn = lock >= 0 ? take_turn(lock, place, true) : TURN_FAILED;
+    int running = turn == TURN_OURS ? runs(place) : turn == TURN_NOT_NEEDED;
+    bool good = running == 1;
+    if (turn == TURN_OURS && running == 0)
         good = start_in_folder(place);
     if (lock >= 0)
         (void)close(lock);
-    return good && running >= 0;
+    return good;
 }
 
 bool local_start(char *url, size_t capacity)
@@ -338,7 +341,7 @@ bool local_stop(void)
     if (!place.running)
         return true;
     int lock = open_lock(&place);
-    bool good = lock >= 0 && take_turn(lock, &place, false) && local_look(&place);
+    bool good = lock >= 0 && take_turn(lock, &place, false) == TURN_OURS && local_look(&place);
     if (good && place.running)
         good = stop(&place);
     if (lock >= 0)
