@@ -1,24 +1,283 @@
 /* SPDX-License-Identifier: MIT */
+/* holdfast run: what its options mean. What it does is in job.c (the lock), watch.c (the command
+ * while it runs), child.c (its process), guard.c (if we die) and live.c (while we wait). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "exit.h"
+#include "guard.h"
+#include "instant.h"
+#include "job.h"
+#include "json.h"
+#include "printable.h"
 #include "say.h"
 #include "session.h"
+#include "signals.h"
 #include "verb.h"
 
-static const struct option options[] = {{0}};
+enum {
+    TTL_DEFAULT_MS = 30000,
+    KILL_AFTER_DEFAULT_MS = 5000,
+    MARGIN_MIN_MS = 20,
+    MARGIN_MAX_MS = 250,
+    EXIT_MAX = 255
+};
+
+/* Where "not given" and 0 differ, the text is kept. */
+struct run_options {
+    struct session_options session;
+    bool no_wait, fair, skip_ok, foreground;
+    const char *wait, *busy_code, *kill_after;
+    const char *command, *owner, *label;
+    int64_t ttl_ms, max_hold_ms, min_hold_ms;
+    int on_lost;
+};
+
+#define PLACE(field) offsetof(struct run_options, field)
+
+static const char *const on_lost_words[] = {"term", "kill", "ignore", NULL};
+
+static const struct option options[] = {
+    {'n', "nonblock", OPTION_FLAG, PLACE(no_wait), 0, "do not wait if it is held", 0, 0, 0},
+    {'w', "wait", OPTION_TEXT, PLACE(wait), "TIME", "wait at most so long (default: no limit)", 0,
+     0, 0},
+    {'E', "conflict-exit-code", OPTION_TEXT, PLACE(busy_code), "CODE",
+     "exit code if it is held by others (75)", 0, 0, 0},
+    {0, "skip-ok", OPTION_FLAG, PLACE(skip_ok), 0, "the same as -E 0", 0, 0, 0},
+    {'c', "command", OPTION_TEXT, PLACE(command), "TEXT", "run a command of the shell", 0, 0, 0},
+    {0, "ttl", OPTION_TIME, PLACE(ttl_ms), "TIME", "the lease, which is renewed (30)",
+     HF_LEASE_MIN_MS, HF_MS_MAX, 0},
+    {0, "fair", OPTION_FLAG, PLACE(fair), 0, "strictly first come, first served", 0, 0, 0},
+    {0, "owner", OPTION_TEXT, PLACE(owner), "ID", "share the lock with all who name the same", 0, 0,
+     0},
+    {0, "label", OPTION_TEXT, PLACE(label), "TEXT", "shown to others who look at the lock", 0, 0,
+     0},
+    {0, "max-hold", OPTION_TIME, PLACE(max_hold_ms), "TIME", "end the command after this time", 1,
+     HF_MS_MAX, 0},
+    {0, "min-hold", OPTION_TIME, PLACE(min_hold_ms), "TIME", "keep the lock at least so long", 1,
+     HF_MS_MAX, 0},
+    {0, "on-lost", OPTION_CHOICE, PLACE(on_lost), "term|kill|ignore",
+     "what happens to the command if the lock is lost (term)", 0, 0, on_lost_words},
+    {0, "kill-after", OPTION_TEXT, PLACE(kill_after), "TIME",
+     "from TERM to KILL (5, at most a third of the lease)", 0, 0, 0},
+    {0, "foreground", OPTION_FLAG, PLACE(foreground), 0,
+     "leave the command in our process group; signal it alone", 0, 0, 0},
+    {0}};
+
+/* ---- Options ---- */
+
+static bool read_time(const char *name, const char *text, int64_t *ms)
+{
+    if (text == NULL || options_read_time(text, 0, HF_MS_MAX, ms))
+        return true;
+    say_error("--%s: \"%s\" is not good: a time such as 5, 0.5, 250ms or 2m is expected", name,
+              text);
+    return false;
+}
+
+static bool read_busy_code(const struct run_options *given, int *code)
+{
+    char *end = "";
+    long number = given->skip_ok ? 0 : EXIT_BUSY;
+    errno = 0;
+    if (given->busy_code != NULL)
+        number = strtol(given->busy_code, &end, 10);
+    *code = (int)number;
+    if (given->busy_code == NULL || (given->busy_code[0] >= '0' && given->busy_code[0] <= '9' &&
+                                     *end == '\0' && errno == 0 && number <= EXIT_MAX))
+        return true;
+    say_error("-E: \"%s\" is not good: a number from 0 to 255 is expected", given->busy_code);
+    return false;
+}
+
+static bool read_lease(const struct run_options *given, struct job_plan *plan)
+{
+    plan->ttl_ms = given->ttl_ms > 0 ? given->ttl_ms : TTL_DEFAULT_MS;
+    plan->kill_after_ms = plan->ttl_ms / 3;
+    if (plan->kill_after_ms > KILL_AFTER_DEFAULT_MS)
+        plan->kill_after_ms = KILL_AFTER_DEFAULT_MS;
+    if (!read_time("kill-after", given->kill_after, &plan->kill_after_ms))
+        return false;
+    if (plan->kill_after_ms > plan->ttl_ms / 3) {
+        say_error("--kill-after must be at most a third of the lease: give --ttl %.1f or more",
+                  (double)plan->kill_after_ms * 3 / 1000 + 0.1);
+        return false;
+    }
+    return true;
+}
+
+static bool read_plan(const struct run_options *given, struct job_plan *plan)
+{
+    *plan = (struct job_plan){.wait_ms = -1,
+                              .max_hold_ms = given->max_hold_ms,
+                              .min_hold_ms = given->min_hold_ms,
+                              .owner = given->owner,
+                              .label = given->label,
+                              .on_lost = given->on_lost,
+                              .fair = given->fair,
+                              .foreground = given->foreground};
+    if (given->no_wait && given->wait != NULL) {
+        say_error("-n and -w exclude each other");
+        return false;
+    }
+    if (given->no_wait)
+        plan->wait_ms = 0;
+    return read_time("wait", given->wait, &plan->wait_ms) && read_lease(given, plan);
+}
+
+/* ---- Words ---- */
+
+static bool use_shell(const char *command, struct job_plan *plan)
+{
+    static char *words[4];
+    char *shell = getenv("SHELL");
+    words[0] = shell != NULL && shell[0] != '\0' ? shell : "/bin/sh";
+    words[1] = "-c";
+    words[2] = (char *)command;
+    plan->words = words;
+    return true;
+}
+
+static bool wrong_words(const char *text)
+{
+    say_error("%s; see holdfast run --help", text);
+    return false;
+}
+
+/* NAME [--] COMMAND..., or NAME -c TEXT, or NAME alone if -c came before. */
+static bool read_words(const struct run_options *given, int count, char **words,
+                       struct job_plan *plan)
+{
+    if (count == 0)
+        return wrong_words("the name of the lock is missing");
+    plan->name = words[0];
+    if (given->command != NULL)
+        return count == 1 ? use_shell(given->command, plan)
+                          : wrong_words("-c takes one text; there is more behind the name");
+    if (count > 1 && (strcmp(words[1], "-c") == 0 || strcmp(words[1], "--command") == 0))
+        return count == 3 ? use_shell(words[2], plan) : wrong_words("-c takes one text");
+    bool marked = count > 1 && strcmp(words[1], "--") == 0;
+    plan->words = words + (marked ? 2 : 1);
+    if (plan->words[0] == NULL || plan->words[0][0] == '\0')
+        return wrong_words("the command is missing");
+    if (!marked && plan->words[0][0] == '-')
+        return wrong_words("options stand before the name, and -- before a command that begins "
+                           "with a dash");
+    return true;
+}
+
+/* ---- The end ---- */
+
+static const char *outcome_word(job_outcome outcome)
+{
+#define OUTCOME_WORD(name, word) word,
+    static const char *const words[] = {JOB_OUTCOME_MAP(OUTCOME_WORD)};
+    return words[outcome];
+}
+
+/* Standard output was the command's, so this goes where we speak. */
+static void print_summary(const struct job *job)
+{
+    bool held = job->granted != 0;
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
+    json_begin_object(NULL);
+    json_text("name", job->plan->name);
+    json_text("outcome", outcome_word(job->outcome));
+    json_number("exit_code", job->exit_code);
+    json_number("waited_ms", ((held ? job->granted : job->finished) - job->began) / NS_PER_MS);
+    if (held) {
+        json_unsigned("fence", job->fence);
+        json_number("held_ms", (job->finished - job->granted) / NS_PER_MS);
+    }
+    json_end_object();
+    (void)json_finish();
+}
+
+/* A release that got no answer would be waited for again. */
+static void close_session(struct job *job)
+{
+    if (job->answer.status == HF_EUNKNOWN || job->answer.status == HF_EUNAVAILABLE)
+        return;
+    session_close(job->session);
+}
+
+/* ---- All together ---- */
+
+static bool start_guard(const struct job *job)
+{
+    if (job->plan->on_lost == ON_LOST_IGNORE)
+        return true;
+    int64_t kill_after_ms = job->plan->on_lost == ON_LOST_KILL ? 0 : job->plan->kill_after_ms;
+    return guard_start(&(struct guard_plan){.kill_after_ns = kill_after_ms * NS_PER_MS,
+                                            .margin_ns = job->margin,
+                                            .group = !job->plan->foreground});
+}
+
+static int64_t margin_for(int64_t ttl_ms)
+{
+    int64_t ms = ttl_ms / 20;
+    ms = ms < MARGIN_MIN_MS ? MARGIN_MIN_MS : ms > MARGIN_MAX_MS ? MARGIN_MAX_MS : ms;
+    return ms * NS_PER_MS;
+}
+
+/* Pipes and sockets of ours must not take the places of files that the command expects. */
+static void open_standard_files(void)
+{
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0)
+            (void)!open("/dev/null", O_RDWR);
+}
+
+static int work(struct job *job, struct session_options *session_options)
+{
+    int64_t longest =
+        job->plan->ttl_ms > job->plan->min_hold_ms ? job->plan->ttl_ms : job->plan->min_hold_ms;
+    int code = session_open(session_options, longest, job->session);
+    if (code != 0)
+        return code;
+    job_acquire(job);
+    if (job->outcome == JOB_NONE)
+        job_run(job);
+    guard_dismiss();
+    job_release(job);
+    close_session(job);
+    if (session_options->json)
+        print_summary(job);
+    return job->exit_code;
+}
 
 static int run(void *arg, int count, char **words)
 {
-    (void)arg;
-    (void)count;
-    (void)words;
-    say_error("not written yet");
-    return EXIT_OWN;
+    static struct session session;
+    static struct job job;
+    struct run_options *given = arg;
+    struct job_plan plan;
+    if (!read_plan(given, &plan) || !read_busy_code(given, &plan.busy_code) ||
+        !read_words(given, count, words, &plan))
+        return EXIT_USAGE;
+    open_standard_files();
+    job.plan = &plan;
+    job.options = &given->session;
+    job.session = &session;
+    job.margin = margin_for(plan.ttl_ms);
+    printable(plan.name, strlen(plan.name), job.name, sizeof(job.name));
+    given->session.own_loop = true;
+    if (!signals_begin() || !start_guard(&job))
+        return EXIT_OWN;
+    int code = work(&job, &given->session);
+    guard_bury();
+    return code;
 }
 
-const struct verb verb_run = {.name = "run",
-                              .usage = "[options] NAME",
-                              .summary = "not written yet",
-                              .details = "",
-                              .table = {options, &session_table},
-                              .size = sizeof(struct session_options),
-                              .run = run};
+const struct verb verb_run = {
+    .name = "run",
+    .usage = "[options] NAME [--] COMMAND...\nholdfast run [options] NAME -c 'shell command'",
+    .summary = "run a command while holding a lock",
+    .details = "details\n",
+    .table = {options, &session_table},
+    .size = sizeof(struct run_options),
+    .run = run};

@@ -27,6 +27,9 @@ struct session_options {
     bool tls_insecure;
     int64_t timeout_ms; /* of a call */
     bool strict;        /* refuse servers that are not safe */
+    /* Not options, but what a verb wants. */
+    bool own_loop; /* a client without threads: the verb has a loop */
+    bool silent;   /* the client's log is not shown */
 };
 
 extern const struct option_table session_table;

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* The guard is forked before anything else happens. It has a session of its own, so that no signal
+ * for a group or terminal reaches it, takes no signal, and keeps no file open but one end of a
+ * pipe. We hold the other end: when we are gone, however that came, the pipe tells. What it must
+ * know lies in memory that both share: who the child is, and until when the lock is ours. Each
+ * renewal moves that deadline; if it comes near and does not move, we hang or are stopped, and the
+ * guard does what we would have done a little earlier.
+ *
+ * No child escapes it. The child itself writes down who it is, before it becomes another program,
+ * and until then it holds our end of the pipe too: so the pipe cannot end before the guard knows.
+ *
+ * It never hits a stranger who was given the number of a child that is gone. The number of a group
+ * stays taken for as long as the group has a member or its leader was not waited for; we dismiss
+ * the guard as soon as we have seen that neither is so, and after us the guard looks every few
+ * milliseconds. For a single process it uses a descriptor of that process. */
+#include "guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "instant.h"
+#include "say.h"
+
+enum { OUR_PIPE = 3, LOOK_MS = 5, LAST_LOOKS = 200 };
+
+/* What both can see. */
+struct board {
+    _Atomic int64_t deadline; /* INSTANT_NEVER: there is no lock yet */
+    _Atomic pid_t child;      /* 0: none */
+    atomic_bool told;
+};
+
+static struct board *board;
+static struct guard_plan plan;
+static pid_t guard_pid;
+static bool dismissed;
+static int pipe_end = -1; /* ours: to be closed by our death */
+
+/* ---- In the guard ---- */
+
+static int process_descriptor = -1; /* of a child without a group of its own */
+
+static void signal_child(int number)
+{
+    pid_t child = atomic_load(&board->child);
+    if (plan.group)
+        (void)kill(-child, number);
+    else if (process_descriptor >= 0)
+        (void)syscall(SYS_pidfd_send_signal, process_descriptor, number, NULL, 0);
+}
+
+static bool child_lives(void)
+{
+    if (plan.group)
+        return kill(-atomic_load(&board->child), 0) == 0 || errno == EPERM;
+    return process_descriptor >= 0 &&
+           syscall(SYS_pidfd_send_signal, process_descriptor, 0, NULL, 0) == 0;
+}
+
+static void wait_for_death(int64_t until)
+{
+    while (instant_now() < until && child_lives())
+        (void)poll(NULL, 0, LOOK_MS);
+}
+
+static _Noreturn void end_child(void)
+{
+    if (atomic_load(&board->child) == 0)
+        _exit(0); /* nothing was started */
+    int64_t kill_at = instant_now() + plan.kill_after_ns;
+    if (!atomic_load(&board->told)) {
+        signal_child(SIGTERM);
+        signal_child(SIGCONT);
+    }
+    int64_t last = atomic_load(&board->deadline) - plan.margin_ns / 2;
+    wait_for_death(instant_earlier(kill_at, last));
+    for (int i = 0; i < LAST_LOOKS && child_lives(); i++) {
+        signal_child(SIGKILL);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    _exit(0);
+}
+
+static void forget_the_rest(int end)
+{
+    sigset_t all;
+    sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    (void)setsid();
+    (void)prctl(PR_SET_NAME, "holdfast-guard");
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int i = 0; i < OUR_PIPE; i++)
+        (void)dup2(nothing, i);
+    if (end != OUR_PIPE)
+        (void)dup2(end, OUR_PIPE);
+    (void)close_range(OUR_PIPE + 1, ~0U, 0);
+    (void)!chdir("/");
+}
+
+/* The moment to act if nothing moves it. */
+static int64_t last_call(void)
+{
+    int64_t deadline = atomic_load(&board->deadline);
+    return deadline == INSTANT_NEVER ? INSTANT_NEVER : deadline - plan.kill_after_ns;
+}
+
+static void set_timer(int timer, int64_t when)
+{
+    struct itimerspec at = {.it_value = {when / 1000 / NS_PER_MS, when % (1000 * NS_PER_MS)}};
+    if (when == INSTANT_NEVER)
+        at = (struct itimerspec){0};
+    else if (when <= 0)
+        at.it_value = (struct timespec){0, 1};
+    (void)timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* False: whom we watch over has died. */
+static bool listen_to_pipe(void)
+{
+    char bytes[8];
+    if (read(OUR_PIPE, bytes, sizeof(bytes)) == 0)
+        return false;
+    if (!plan.group)
+        process_descriptor = (int)syscall(SYS_pidfd_open, atomic_load(&board->child), 0);
+    return true;
+}
+
+/* The pipe is told when there is a deadline first, with the child; renewals are found by looking at
+ * the moment when the one before would have counted. */
+static _Noreturn void stand_guard(void)
+{
+    int timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    for (bool alone = false; !alone;) {
+        set_timer(timer, last_call());
+        struct pollfd set[] = {{.fd = OUR_PIPE, .events = POLLIN}, {.fd = timer, .events = POLLIN}};
+        (void)poll(set, 2, -1);
+        if (set[0].revents != 0)
+            alone = !listen_to_pipe();
+        else if (instant_now() >= last_call())
+            break;
+    }
+    end_child();
+}
+
+/* ---- In the process that it watches over ---- */
+
+bool guard_start(const struct guard_plan *wanted)
+{
+    int ends[2];
+    plan = *wanted;
+    board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED || pipe2(ends, O_CLOEXEC) != 0) {
+        board = NULL;
+        say_error("cannot start the guard: %s", strerror(errno));
+        return false;
+    }
+    atomic_store(&board->deadline, INSTANT_NEVER);
+    guard_pid = fork();
+    if (guard_pid == 0) {
+        forget_the_rest(ends[0]);
+        stand_guard();
+    }
+    (void)close(ends[0]);
+    pipe_end = ends[1];
+    if (guard_pid < 0)
+        say_error("cannot start the guard: %s", strerror(errno));
+    return guard_pid > 0;
+}
+
+void guard_set_deadline(int64_t deadline)
+{
+    if (board != NULL)
+        atomic_store(&board->deadline, deadline);
+}
+
+void guard_set_told(void)
+{
+    if (board != NULL)
+        atomic_store(&board->told, true);
+}
+
+void guard_watch_me(void)
+{
+    if (board == NULL)
+        return;
+    atomic_store(&board->child, getpid());
+    (void)!write(pipe_end, "", 1);
+}
+
+/* It has nothing to finish, so it need not be asked: what could keep it from listening does not
+ * keep it from this. */
+void guard_dismiss(void)
+{
+    if (board == NULL)
+        return;
+    atomic_store(&board->child, 0);
+    if (guard_pid > 0)
+        (void)kill(guard_pid, SIGKILL);
+    dismissed = true;
+}
+
+void guard_bury(void)
+{
+    guard_dismiss();
+    if (guard_pid > 0)
+        (void)waitpid(guard_pid, NULL, 0);
+    guard_pid = 0;
+}
+
+bool guard_was(pid_t pid)
+{
+    if (guard_pid == 0 || pid != guard_pid)
+        return false;
+    guard_pid = 0; /* its number may be somebody else's from now on */
+    return !dismissed;
+}
