@@ -273,11 +273,43 @@ static int run(void *arg, int count, char **words)
     return code;
 }
 
+static const char details[] =
+    "Waits for the lock, without a limit unless -n or -w is given, runs the command, releases the\n"
+    "lock and exits with the code of the command, or 128 and the number of the signal that ended\n"
+    "it. TIME is in seconds, with fractions, or with a unit: 0.5, 250ms, 2m.\n"
+    "\n"
+    "The command sees HOLDFAST_NAME, HOLDFAST_FENCE, HOLDFAST_OWNER, HOLDFAST_TTL_MS and\n"
+    "HOLDFAST_WAITED_MS. It has a process group of its own and gets every signal that holdfast\n"
+    "gets. When it has ended, others that it left in its group get TERM, and KILL after\n"
+    "--kill-after, before the lock is released (not with --foreground). A signal while we wait, "
+    "or\n"
+    "before the command is started, leaves the queue and exits with 128 and its number; one that\n"
+    "comes during the release changes nothing.\n"
+    "\n"
+    "If the lock cannot be renewed, the command gets TERM early enough that KILL comes before the\n"
+    "lease ends: exit code 122, whatever its own was. The same after --max-hold and, with exit\n"
+    "code 123, if somebody asks for the lock (holdfast revoke). With --on-lost ignore this is "
+    "only\n"
+    "said, and the code of the command counts. A guard process does the same if holdfast itself "
+    "is\n"
+    "killed, hangs or is stopped: a stopped holdfast does not renew, so a command that is stopped\n"
+    "from the terminal for longer than the lease is ended.\n"
+    "\n"
+    "--min-hold leaves a lock whose command was faster to end by itself: that may be later than\n"
+    "asked for, by up to --ttl. --json prints a summary on standard error, for standard output is\n"
+    "the command's: name, outcome (done, busy, interrupted, not_started, failed, max_hold,\n"
+    "revoked, lost), exit_code, waited_ms and, if the lock was held, fence and held_ms.\n"
+    "\n"
+    "Exit codes of its own: 64 usage, 69 no server, 75 (or -E) held by others, 77 refused by the\n"
+    "server, 78 unsafe server, 122 lost, 123 revoked, 125 holdfast failed, 126 and 127 the "
+    "command\n"
+    "cannot be run or was not found.\n";
+
 const struct verb verb_run = {
     .name = "run",
     .usage = "[options] NAME [--] COMMAND...\nholdfast run [options] NAME -c 'shell command'",
     .summary = "run a command while holding a lock",
-    .details = "details\n",
+    .details = details,
     .table = {options, &session_table},
     .size = sizeof(struct run_options),
     .run = run};

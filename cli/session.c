@@ -183,8 +183,9 @@ static void hide_password(const char *url, char *place, size_t capacity)
 
 static void log_line(void *arg, hf_log_level level, const char *text)
 {
+    static const char failure[] = "cannot connect"; /* the call that needs it will say so too */
     (void)arg;
-    if (level >= HF_LOG_WARNING)
+    if (level >= HF_LOG_WARNING && strncmp(text, failure, sizeof(failure) - 1) != 0)
         say_note("%s", text);
     else
         say_more("%s", text);

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""holdfast run: if holdfast itself is killed, stopped or hangs, its command does not outlive the
+lease."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from running import Running, is_alive, parent_of, state_of, wait_until
+from test_run_loss import POLITE, STUBBORN
+
+
+class Guard(Running):
+    def guard_of(self, process):
+        def find():
+            for pid in self.ours():
+                with open(f'/proc/{pid}/comm', encoding='latin-1') as file:
+                    if file.read() == 'holdfast-guard\n' and parent_of(pid) == process.pid:
+                        return pid
+            return None
+        return wait_until(find, 'the guard')
+
+    def start_stubborn(self, *words):
+        running = self.start(*words, self.lock, '-c', STUBBORN)
+        return running, [self.wait_for('outer'), self.wait_for('inner')]
+
+    def test_kills_a_stubborn_command_and_its_child_if_holdfast_is_killed(self):
+        running, pids = self.start_stubborn('--ttl', '1.5')
+        lease_end = self.wait_for_renewal()
+        running.kill()
+        self.dies_before(pids, lease_end)
+        self.assertTrue(self.is_held(), 'the lease is still there')
+
+    def test_the_same_late_in_the_lease(self):
+        running, pids = self.start_stubborn('--ttl', '1.5', '--timeout', '0.3', '--kill-after', '0.4')
+        lease_end = self.wait_for_renewal()
+        self.server.pause()
+        wait_until(lambda: time.time() * 1000 > lease_end - 300, 'little time')
+        running.kill()
+        self.dies_before(pids, lease_end)
+
+    def test_tells_a_polite_one_at_once(self):
+        running = self.start('--ttl', '20', self.lock, '-c', POLITE)
+        self.wait_for('pid')
+        killed = time.time() * 1000
+        running.kill()
+        self.assertLess(int(self.wait_for('told')) - killed, 3000)
+
+    def test_tells_a_stopped_one_too(self):
+        running = self.start('--ttl', '20', self.lock, '-c', POLITE)
+        os.kill(int(self.wait_for('pid')), signal.SIGSTOP)
+        running.kill()
+        self.wait_for('told')
+
+    def test_kills_if_holdfast_is_stopped(self):
+        running, pids = self.start_stubborn('--ttl', '1.5')
+        lease_end = self.wait_for_renewal()
+        running.send_signal(signal.SIGSTOP)
+        self.dies_before(pids, lease_end)
+        running.send_signal(signal.SIGCONT)
+        self.end_of(running, 122)
+
+    def test_kills_at_once_if_wanted(self):
+        running = self.start('--on-lost', 'kill', self.lock, '-c', POLITE)
+        pid = self.wait_for('pid')
+        running.kill()
+        wait_until(lambda: not is_alive(pid), 'the end of the command', 5)
+
+    def test_leaves_the_command_alone_if_loss_is_ignored(self):
+        running = self.start('--on-lost', 'ignore', self.lock, '-c', 'echo $$ >$DIR/pid; cat; '
+                             'echo x >$DIR/end', stdin=subprocess.PIPE)
+        self.wait_for('pid')
+        running.kill()
+        running.wait()
+        running.stdin.close()
+        running.stdin = None
+        self.wait_for('end')
+
+    def test_ends_only_the_command_in_the_foreground(self):
+        running = self.start('--foreground', '--ttl', '1.5', self.lock, '--', 'bash', '-c', STUBBORN)
+        outer, inner = self.wait_for('outer'), self.wait_for('inner')
+        lease_end = self.wait_for_renewal()
+        running.kill()
+        self.dies_before([outer], lease_end)
+        self.assertTrue(is_alive(inner))
+        os.kill(int(inner), signal.SIGKILL)
+
+    def test_goes_too_if_nothing_was_started(self):
+        holder = self.hold()
+        waiting = self.wait_in_line()
+        guard = self.guard_of(waiting)
+        waiting.kill()
+        wait_until(lambda: not is_alive(guard), 'the end of the guard')
+        self.end_hold(holder)
+
+    def test_has_a_session_of_its_own_and_minds_no_signal(self):
+        running = self.start(self.lock, '-c', POLITE)
+        self.wait_for('pid')
+        guard = self.guard_of(running)
+        wait_until(lambda: os.getsid(guard) == guard, 'a session')
+        wait_until(lambda: len(os.listdir(f'/proc/{guard}/fd')) == 5, 'nothing else is open')
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+            os.kill(guard, number)
+        running.kill()
+        self.wait_for('told')
+
+    def test_that_was_killed_is_missed(self):
+        running = self.start(self.lock, '-c', 'echo x >$DIR/held; cat', stdin=subprocess.PIPE)
+        self.wait_for('held')
+        os.kill(self.guard_of(running), signal.SIGKILL)
+        self.assertIn('guard', running.stderr.readline())
+        self.end_hold(running)
+
+    def test_that_was_stopped_does_not_hold_us_up(self):
+        running = self.start(self.lock, '-c', 'echo x >$DIR/held; cat', stdin=subprocess.PIPE)
+        self.wait_for('held')
+        guard = self.guard_of(running)
+        os.kill(guard, signal.SIGSTOP)
+        wait_until(lambda: state_of(guard) == 'T', 'a stop')
+        self.end_hold(running)
+        self.assertFalse(is_alive(guard))
+
+    def test_finds_the_command_whenever_holdfast_is_killed(self):
+        for i in range(30):
+            running = self.start('--on-lost', 'kill', self.lock + str(i), 'sleep', '60')
+            time.sleep(i * 0.001)
+            running.kill()
+            running.wait()
+        wait_until(lambda: not self.ours(), 'the end of all', 5)
+
+
+if __name__ == '__main__':
+    unittest.main()
