@@ -151,12 +151,14 @@ static void end(int status)
 
 static void take_note(pid_t pid, int status)
 {
+    if (WIFSTOPPED(status)) {
+        child.stopped = child.stopped || pid == child.pid;
+        return;
+    }
     if (guard_was(pid))
         say_note("the guard process was ended by somebody: if holdfast is killed now, the command "
                  "goes on without its lock");
-    if (pid == child.pid && WIFSTOPPED(status))
-        child.stopped = true;
-    else if (pid == child.pid && !WIFCONTINUED(status))
+    if (pid == child.pid)
         end(status);
 }
 

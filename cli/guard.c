@@ -38,6 +38,7 @@ struct board {
     _Atomic int64_t deadline; /* INSTANT_NEVER: there is no lock yet */
     _Atomic pid_t child;      /* 0: none */
     atomic_bool told;
+    atomic_bool acted; /* the guard has */
 };
 
 static struct board *board;
@@ -78,6 +79,7 @@ static _Noreturn void end_child(void)
     if (atomic_load(&board->child) == 0)
         _exit(0); /* nothing was started */
     int64_t kill_at = instant_now() + plan.kill_after_ns;
+    atomic_store(&board->acted, true);
     if (!atomic_load(&board->told)) {
         signal_child(SIGTERM);
         signal_child(SIGCONT);
@@ -187,6 +189,11 @@ void guard_set_told(void)
 {
     if (board != NULL)
         atomic_store(&board->told, true);
+}
+
+bool guard_has_acted(void)
+{
+    return board != NULL && atomic_load(&board->acted);
 }
 
 void guard_watch_me(void)

@@ -23,6 +23,9 @@ void guard_set_deadline(int64_t deadline);
 /* The child has had its TERM; the guard only has KILL to add. */
 void guard_set_told(void);
 
+/* It has ended the child, because we did not: we were stopped, or hung. */
+bool guard_has_acted(void);
+
 /* In the child, before it becomes another program: from now on the guard knows it. */
 void guard_watch_me(void);
 

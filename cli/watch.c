@@ -227,6 +227,12 @@ void job_run(struct job *job)
     watch(job);
     sweep(job);
     guard_dismiss();
+    if (guard_has_acted() && job->outcome == JOB_NONE) {
+        say_error("%s was not renewed, for holdfast itself stood still: the guard has ended the "
+                  "command",
+                  job->name);
+        job_end(job, JOB_LOST, EXIT_LOST);
+    }
     if (child_could_not_run()) {
         say_error("cannot run %s: %s", job->plan->words[0], child_failure());
         job_end(job, JOB_NOT_STARTED, child_exit_code());

@@ -48,11 +48,12 @@ class Guard(Running):
         running.kill()
         self.assertLess(int(self.wait_for('told')) - killed, 3000)
 
-    def test_tells_a_stopped_one_too(self):
+    def test_ends_a_stopped_one_too(self):
         running = self.start('--ttl', '20', self.lock, '-c', POLITE)
-        os.kill(int(self.wait_for('pid')), signal.SIGSTOP)
+        pid = int(self.wait_for('pid'))
+        os.kill(pid, signal.SIGSTOP)
         running.kill()
-        self.wait_for('told')
+        wait_until(lambda: not is_alive(pid), 'the end of the command', 5)
 
     def test_kills_if_holdfast_is_stopped(self):
         running, pids = self.start_stubborn('--ttl', '1.5')

@@ -95,15 +95,16 @@ class WhileRunning(Running):
     def test_the_whole_group_gets_it(self):
         for number in ENDING:
             with self.subTest(signal=number):
-                running = self.start(self.lock, '--', 'bash', '-c',
-                                     'sleep 60 & echo $$ $! >$DIR/pids; wait; wait')
-                pids = self.wait_for('pids').split()
+                running = self.start(self.lock, '-c', 'echo $$ >$DIR/outer; '
+                                     'sh -c "echo \\$\\$ >$DIR/inner; exec sleep 60"; true')
+                pids = [self.wait_for('outer'), self.wait_for('inner')]
                 running.send_signal(number)
                 self.end_of(running, 128 + number)
                 for pid in pids:
                     self.assertFalse(is_alive(pid), 'also the grandchild')
                 self.assertFalse(self.is_held())
-                os.unlink(self.path('pids'))
+                os.unlink(self.path('outer'))
+                os.unlink(self.path('inner'))
 
     def test_the_command_may_answer_it(self):
         running = self.start(self.lock, '-c',
