@@ -189,6 +189,11 @@ const char *child_failure(void)
     return strerror(child.failure);
 }
 
+int child_number(void)
+{
+    return (int)child.pid;
+}
+
 bool child_left_others(void)
 {
     return child.group && child.ended && (kill(-child.pid, 0) == 0 || errno == EPERM);

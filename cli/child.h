@@ -35,6 +35,7 @@ const char *child_failure(void); /* why, in that case */
 
 /* Others of its group are still there, after it has ended. */
 bool child_left_others(void);
+int child_number(void); /* its pid, and that of its group */
 
 /* Stops this process, as a stopped child in a shell does, until it is continued; the child goes on
  * with it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The guard is forked before anything else happens. It has a session of its own, so that no signal
+/* The guard is forked before the lock is asked for. It has a session of its own, so that no signal
  * for a group or terminal reaches it, takes no signal, and keeps no file open but one end of a
  * pipe. We hold the other end: when we are gone, however that came, the pipe tells. What it must
  * know lies in memory that both share: who the child is, and until when the lock is ours. Each

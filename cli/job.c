@@ -119,7 +119,7 @@ static void try_and_wait(struct job *job)
 {
     bool limited = job->plan->wait_ms > 0;
     if (limited)
-        live_begin(job->options, job->plan->name);
+        live_begin(job->options, job->session, job->plan->name);
     begin_acquire(job, limited ? job->plan->wait_ms : 0);
     await_answer(job);
     if (job->plan->wait_ms >= 0 || job->answer.status != HF_EBUSY || job->signal != 0)
@@ -131,7 +131,7 @@ static void try_and_wait(struct job *job)
         job_end(job, JOB_FAILED, EXIT_USAGE);
         return;
     }
-    live_begin(job->options, job->plan->name);
+    live_begin(job->options, job->session, job->plan->name);
     begin_acquire(job, -1);
     await_answer(job);
 }

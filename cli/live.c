@@ -18,7 +18,13 @@
 #include "printable.h"
 #include "say.h"
 
-enum { LOOK_TIMEOUT_MS = 300, PAUSE_MS = 1000, PAUSE_AFTER_FAILURE_MS = 5000, TEXT_MAX = 256 };
+enum {
+    FIRST_LOOK_MS = 200,
+    LOOK_TIMEOUT_MS = 300,
+    PAUSE_MS = 1000,
+    PAUSE_AFTER_FAILURE_MS = 5000,
+    TEXT_MAX = 256
+};
 
 static struct {
     struct session session;
@@ -99,18 +105,24 @@ static void show(const hf_inspection *seen)
 
 /* ---- When ---- */
 
-void live_begin(const struct session_options *options, const char *name)
+void live_begin(const struct session_options *options, const struct session *waiting,
+                const char *name)
 {
     struct session_options mine = *options;
     if (options->quiet || !say_has_terminal() || live.session.client != NULL)
         return;
+    if (waiting->local) { /* it runs; looking must not start another one */
+        mine.local = false;
+        mine.urls = (struct option_list){{waiting->url}, 1};
+    }
     mine.timeout_ms = LOOK_TIMEOUT_MS;
     mine.own_loop = true;
     mine.silent = true;
     if (session_open(&mine, 0, &live.session) != 0)
         return;
     live.name = name;
-    live.began = live.next = instant_now();
+    live.began = instant_now();
+    live.next = live.began + FIRST_LOOK_MS * NS_PER_MS; /* most waits are over by then */
 }
 
 int64_t live_next(void)

@@ -8,8 +8,10 @@
 
 #include "session.h"
 
-/* Only where somebody can see it: on a terminal, unless quiet. */
-void live_begin(const struct session_options *options, const char *name);
+/* Only where somebody can see it: on a terminal, unless quiet. The session is the one that waits.
+ */
+void live_begin(const struct session_options *options, const struct session *waiting,
+                const char *name);
 int64_t live_next(void); /* when to show again; INSTANT_NEVER: not at all */
 void live_show(void);
 void live_end(void);

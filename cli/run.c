@@ -239,6 +239,9 @@ static int work(struct job *job, struct session_options *session_options)
     int code = session_open(session_options, longest, job->session);
     if (code != 0)
         return code;
+    /* Only now: a server that was started must not inherit what we do about signals. */
+    if (!signals_begin() || !start_guard(job))
+        return EXIT_OWN;
     job_acquire(job);
     if (job->outcome == JOB_NONE)
         job_run(job);
@@ -266,8 +269,6 @@ static int run(void *arg, int count, char **words)
     job.margin = margin_for(plan.ttl_ms);
     printable(plan.name, strlen(plan.name), job.name, sizeof(job.name));
     given->session.own_loop = true;
-    if (!signals_begin() || !start_guard(&job))
-        return EXIT_OWN;
     int code = work(&job, &given->session);
     guard_bury();
     return code;

@@ -94,9 +94,14 @@ static const char *what_now(const struct job *job)
     return words[job->plan->on_lost];
 }
 
+/* What must be left of the lease for the command to be ended in it. */
+static int64_t needed_to_end(const struct job *job)
+{
+    return job->plan->kill_after_ms * NS_PER_MS + job->margin;
+}
+
 static void look_at_hold(struct job *job)
 {
-    int64_t enough = job->plan->kill_after_ms * NS_PER_MS + job->margin;
     if (is_final(job->told)) {
         say_error("%s is lost, %s: %s", job->name, hf_reason_text(job->told), what_now(job));
         end_command(job, JOB_LOST, EXIT_LOST);
@@ -107,7 +112,7 @@ static void look_at_hold(struct job *job)
     } else if (job->told == HF_REASON_MAX_HOLD) {
         say_error("%s was held for --max-hold: %s", job->name, what_now(job));
         end_command(job, JOB_MAX_HOLD, EXIT_LOST);
-    } else if (left_of_lease(job) <= enough) {
+    } else if (left_of_lease(job) <= needed_to_end(job)) {
         say_error("%s could not be renewed and ends in %.1f s: %s", job->name,
                   (double)left_of_lease(job) / 1e9, what_now(job));
         end_command(job, JOB_LOST, EXIT_LOST);
@@ -133,7 +138,7 @@ static int64_t next_decision(const struct job *job)
 {
     if (job->ending)
         return job->killed || job->plan->on_lost == ON_LOST_IGNORE ? INSTANT_NEVER : job->kill_at;
-    return instant_now() + left_of_lease(job) - job->plan->kill_after_ms * NS_PER_MS - job->margin;
+    return instant_now() + left_of_lease(job) - needed_to_end(job);
 }
 
 /* ---- Signals ---- */
@@ -162,6 +167,21 @@ static void stop_if_it_stopped(bool *asked_to_stop)
 
 /* ---- From start to end ---- */
 
+/* Signals and time that came between the grant and now. */
+static bool may_start(struct job *job)
+{
+    for (int number; (number = signals_next()) != 0;)
+        if (signals_end_us(number))
+            job_end(job, JOB_INTERRUPTED, EXIT_SIGNALLED + number);
+    if (job->outcome == JOB_NONE && left_of_lease(job) <= needed_to_end(job)) {
+        say_error("%s is as good as over: holdfast stood still when it got it; the command was not "
+                  "started",
+                  job->name);
+        job_end(job, JOB_LOST, EXIT_LOST);
+    }
+    return job->outcome == JOB_NONE;
+}
+
 static bool start(struct job *job)
 {
     char owner[HF_OWNER_MAX + 1];
@@ -175,10 +195,7 @@ static bool start(struct job *job)
                                 .ttl_ms = plan->ttl_ms,
                                 .waited_ms = (job->granted - job->began) / NS_PER_MS};
     guard_set_deadline(instant_now() + left_of_lease(job));
-    for (int number; (number = signals_next()) != 0;)
-        if (signals_end_us(number))
-            job_end(job, JOB_INTERRUPTED, EXIT_SIGNALLED + number);
-    if (job->outcome == JOB_NONE && !child_start(&wanted))
+    if (may_start(job) && !child_start(&wanted))
         job_end(job, JOB_FAILED, EXIT_OWN);
     return job->outcome == JOB_NONE;
 }
@@ -216,6 +233,9 @@ static void sweep(struct job *job)
         job_turn(job, instant_now() + SWEEP_LOOK_MS * NS_PER_MS);
         pass_signals_on(&ignored);
     }
+    if (child_left_others())
+        say_error("some of the command's processes cannot be ended: look for the group %d",
+                  child_number());
 }
 
 void job_run(struct job *job)
