@@ -61,7 +61,6 @@ static _Noreturn void become(const struct child_plan *plan, int report)
     if (child.terminal)
         (void)tcsetpgrp(STDIN_FILENO, getpid());
     guard_watch_me();
-    set_environment(plan);
     signals_restore();
     execvp(plan->words[0], plan->words);
     int failure = errno;
@@ -79,6 +78,8 @@ bool child_start(const struct child_plan *plan)
     int report[2];
     child.group = !plan->foreground;
     child.terminal = child.group && are_in_front();
+    set_environment(
+        plan); /* here: after fork() memory is not to be had in a program with threads */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0 || (child.pid = fork()) < 0) {
         say_error("cannot start a process: %s", strerror(errno));

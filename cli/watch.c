@@ -57,7 +57,7 @@ static int64_t left_of_lease(const struct job *job)
 static int64_t time_to_kill(const struct job *job, int64_t now)
 {
     int64_t kill_at = now + job->plan->kill_after_ms * NS_PER_MS;
-    if (job->plan->on_lost == ON_LOST_KILL)
+    if (job->plan->on_lost == ON_LOST_KILL && job->outcome != JOB_NONE)
         return now;
     if (job->told == HF_REASON_GONE || job->told == HF_REASON_BROKEN)
         return kill_at;

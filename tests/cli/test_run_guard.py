@@ -88,6 +88,19 @@ class Guard(Running):
         self.assertTrue(is_alive(inner))
         os.kill(int(inner), signal.SIGKILL)
 
+    def test_ends_those_whom_the_command_left_behind(self):
+        """holdfast is killed while it waits for them to end, with the command already gone."""
+        running = self.start('--ttl', '3', '--kill-after', '1', self.lock, '--', 'bash', '-c',
+                             f"({STUBBORN}) >/dev/null 2>&1 & "
+                             'until [ -s $DIR/inner ]; do sleep 0.01; done; echo $$ >$DIR/pid')
+        pids = [self.wait_for('outer'), self.wait_for('inner')]
+        first = self.wait_for('pid')
+        wait_until(lambda: state_of(first) == '', 'the end of the command')
+        lease_end = self.server.ask('PEXPIRETIME', self.lock)
+        running.kill()
+        self.assertTrue(is_alive(pids[1]), 'it was killed too late')
+        self.dies_before(pids[1:], lease_end)
+
     def test_goes_too_if_nothing_was_started(self):
         holder = self.hold()
         waiting = self.wait_in_line()

@@ -86,6 +86,21 @@ class JustGranted(Running):
                 self.assertFalse(self.is_held())
                 os.unlink(self.path('held'))
 
+    def test_a_lease_that_was_slept_through_starts_nothing(self):
+        holder = self.hold()
+        waiting = self.wait_in_line('--ttl', '1', '-w', '1')
+        waiting.send_signal(signal.SIGSTOP)
+        wait_until(lambda: state_of(waiting.pid) == 'T', 'a stop')
+        self.end_hold(holder)
+        wait_until(self.is_held, 'the grant')
+        wait_until(lambda: not self.is_held(), 'the end of the lease')
+        other = self.hold()
+        waiting.send_signal(signal.SIGCONT)
+        waiting.wait(timeout=30)
+        self.assertIn(waiting.returncode, (75, 122))
+        self.assertEqual(self.text('started'), '')
+        self.end_hold(other)
+
     def test_a_harmless_one_changes_nothing(self):
         self.end_of(self.granted_with(signal.SIGWINCH), 0)
         self.assertEqual(self.text('started'), 'x')
