@@ -178,7 +178,9 @@ static void hide_password(const char *url, char *place, size_t capacity)
 {
     const char *scheme = strstr(url, "://");
     int length = scheme != NULL ? (int)(scheme + 3 - url) : 0;
-    (void)snprintf(place, capacity, "%.*s%s", length, url, end_of_credentials(url));
+    int wanted = snprintf(place, capacity, "%.*s%s", length, url, end_of_credentials(url));
+    if (wanted >= (int)capacity)
+        (void)snprintf(place, capacity, "a very long URL");
 }
 
 static void log_line(void *arg, hf_log_level level, const char *text)
