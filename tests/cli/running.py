@@ -173,6 +173,15 @@ class Running(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout.strip()
 
+    def guard_of(self, process):
+        def find():
+            for pid in self.ours():
+                with open(f'/proc/{pid}/comm', encoding='latin-1') as file:
+                    if file.read() == 'holdfast-guard\n' and parent_of(pid) == process.pid:
+                        return pid
+            return None
+        return wait_until(find, 'the guard')
+
     # Files that commands write for us
 
     def path(self, name):

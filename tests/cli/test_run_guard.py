@@ -8,20 +8,11 @@ import subprocess
 import time
 import unittest
 
-from running import Running, is_alive, parent_of, state_of, wait_until
+from running import Running, is_alive, state_of, wait_until
 from test_run_loss import POLITE, STUBBORN
 
 
 class Guard(Running):
-    def guard_of(self, process):
-        def find():
-            for pid in self.ours():
-                with open(f'/proc/{pid}/comm', encoding='latin-1') as file:
-                    if file.read() == 'holdfast-guard\n' and parent_of(pid) == process.pid:
-                        return pid
-            return None
-        return wait_until(find, 'the guard')
-
     def start_stubborn(self, *words):
         running = self.start(*words, self.lock, '-c', STUBBORN)
         return running, [self.wait_for('outer'), self.wait_for('inner')]

@@ -31,6 +31,14 @@ class Loss(Running):
         _, error = self.end_of(running, 122)
         self.assertIn('could not be renewed', error)
 
+    def test_needs_no_guard_for_that(self):
+        running, pids = self.start_stubborn('--ttl', '1.5', '--timeout', '0.3')
+        os.kill(self.guard_of(running), signal.SIGKILL)
+        lease_end = self.wait_for_renewal()
+        self.server.pause()
+        self.dies_before(pids, lease_end)
+        self.end_of(running, 122)
+
     def test_of_a_silent_server_tells_in_time(self):
         running = self.start('--ttl', '1.5', '--timeout', '0.3', self.lock, '-c', POLITE)
         self.wait_for('pid')
@@ -79,12 +87,11 @@ class Loss(Running):
         self.assertIn('broken', error)
 
     def test_kill_comes_at_once_if_wanted(self):
-        for words in (['--on-lost', 'kill'],):
-            running = self.start('--ttl', '1', *words, self.lock, '-c', POLITE)
-            self.wait_for('pid')
-            self.server.ask('DEL', self.lock)
-            self.end_of(running, 122)
-            self.assertEqual(self.text('told'), '')
+        running = self.start('--ttl', '1', '--on-lost', 'kill', self.lock, '-c', POLITE)
+        self.wait_for('pid')
+        self.server.ask('DEL', self.lock)
+        self.end_of(running, 122)
+        self.assertEqual(self.text('told'), '')
 
     def test_kill_before_the_end_of_the_lease_if_wanted(self):
         running, pids = self.start_stubborn('--ttl', '1', '--timeout', '0.3', '--on-lost', 'kill')
