@@ -150,9 +150,7 @@ static void say_busy(struct job *job)
 
 static void take_answer(struct job *job)
 {
-    int64_t now = instant_now();
-    job->granted = job->hold != NULL ? now : 0;
-    job->finished = now;
+    job->granted = job->hold != NULL ? job->finished : 0;
     job->fence = hf_fence(job->hold);
     if (job->signal != 0) {
         job_end(job, JOB_INTERRUPTED, EXIT_SIGNALLED + job->signal);
@@ -169,6 +167,7 @@ void job_acquire(struct job *job)
     job->began = instant_now();
     try_and_wait(job);
     live_end();
+    job->finished = instant_now();
     if (job->outcome != JOB_NONE)
         return;
     take_answer(job);

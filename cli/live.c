@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,8 +86,12 @@ void live_describe_holder(const hf_inspection *seen, char *place, size_t capacit
 /* Those before us: all of the queue, if we are not in it (yet). */
 static uint64_t count_before(const hf_inspection *seen)
 {
-    for (size_t i = 0; i < seen->waiter_count; i++)
-        if (seen->waiters[i].pid == (uint64_t)getpid())
+    struct utsname machine;
+    bool known = uname(&machine) == 0;
+    for (size_t i = 0; known && i < seen->waiter_count; i++)
+        if (seen->waiters[i].pid == (uint64_t)getpid() &&
+            strncmp(seen->waiters[i].host, machine.nodename, sizeof(seen->waiters[i].host) - 1) ==
+                0)
             return i;
     return seen->queue_length;
 }

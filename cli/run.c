@@ -240,8 +240,10 @@ static int work(struct job *job, struct session_options *session_options)
     if (code != 0)
         return code;
     /* Only now: a server that was started must not inherit what we do about signals. */
-    if (!signals_begin() || !start_guard(job))
+    if (!signals_begin() || !start_guard(job)) {
+        session_close(job->session);
         return EXIT_OWN;
+    }
     job_acquire(job);
     if (job->outcome == JOB_NONE)
         job_run(job);

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import resource
 import subprocess
 import time
 import unittest
@@ -74,6 +75,22 @@ class Exits(Running):
 
     def test_78_if_it_must_be_safe_and_is_not(self):
         self.refuses('--strict', self.lock, 'true', code=78)
+
+    def test_125_without_descriptors(self):
+        codes = []
+        for limit in range(4, 24):
+            with self.subTest(limit=limit):
+                process = self.start('--timeout', '0.2', self.lock, '-c', 'exit 0',
+                                     env={'ASAN_OPTIONS': 'detect_leaks=0'},  # it needs some too
+                                     preexec_fn=lambda: resource.setrlimit(
+                                         resource.RLIMIT_NOFILE, (limit, limit)))
+                error = process.communicate(timeout=30)[1]
+                codes.append(process.returncode)
+                self.assertIn(process.returncode, (0, 69, 125), error)
+                self.assertEqual(error.count('\n'), 0 if process.returncode == 0 else 1, error)
+                self.assertFalse(self.is_held())
+        self.assertIn(125, codes)
+        self.assertEqual(codes[-1], 0)
 
 
 class Usage(Running):
