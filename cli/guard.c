@@ -31,7 +31,7 @@
 #include "instant.h"
 #include "say.h"
 
-enum { OUR_PIPE = 3, LOOK_MS = 5, LAST_LOOKS = 200 };
+enum { OUR_PIPE = 3, FILES_LIKELY = 1024, LOOK_MS = 5, LAST_LOOKS = 200 };
 
 /* What both can see. */
 struct board {
@@ -105,7 +105,9 @@ static void forget_the_rest(int end)
         (void)dup2(nothing, i);
     if (end != OUR_PIPE)
         (void)dup2(end, OUR_PIPE);
-    (void)close_range(OUR_PIPE + 1, ~0U, 0);
+    if (close_range(OUR_PIPE + 1, ~0U, 0) != 0) /* an old kernel */
+        for (int i = OUR_PIPE + 1; i < FILES_LIKELY; i++)
+            (void)close(i);
     (void)!chdir("/");
 }
 
