@@ -29,8 +29,8 @@ static struct {
     bool group;    /* it leads one */
     bool terminal; /* it was put in front of ours */
     bool ended;
-    bool stopped; /* and nobody has asked yet */
-    int failure;  /* why it could not be run; 0: it could */
+    int stopped; /* by this signal, and nobody has asked yet; 0: it has not */
+    int failure; /* why it could not be run; 0: it could */
     int code;
     int report; /* where it says so */
 } child = {.report = -1};
@@ -124,11 +124,11 @@ void child_stop_with_us(void)
     child_signal(SIGCONT);
 }
 
-bool child_takes_stop(void)
+int child_takes_stop(void)
 {
-    bool stopped = child.stopped;
-    child.stopped = false;
-    return stopped;
+    int number = child.stopped;
+    child.stopped = 0;
+    return number;
 }
 
 /* ---- Its end ---- */
@@ -153,7 +153,8 @@ static void end(int status)
 static void take_note(pid_t pid, int status)
 {
     if (WIFSTOPPED(status)) {
-        child.stopped = child.stopped || pid == child.pid;
+        if (pid == child.pid)
+            child.stopped = WSTOPSIG(status);
         return;
     }
     if (guard_was(pid))

@@ -26,7 +26,7 @@ void child_signal(int number);
 /* To be called when SIGCHLD has come. */
 void child_look(void);
 bool child_has_ended(void);
-bool child_takes_stop(void); /* it has stopped since this was last asked */
+int child_takes_stop(void); /* the signal that has stopped it since this was last asked; 0: none */
 
 /* As a shell would say it; 126 or 127 if it could not be run. */
 int child_exit_code(void);

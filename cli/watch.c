@@ -143,6 +143,12 @@ static int64_t next_decision(const struct job *job)
 
 /* ---- Signals ---- */
 
+/* One that is stopped would not notice that it is to end. */
+static bool means_the_end(int number)
+{
+    return number == SIGTERM || number == SIGHUP || number == SIGINT || number == SIGQUIT;
+}
+
 static void pass_signals_on(bool *asked_to_stop)
 {
     for (int number; (number = signals_next()) != 0;) {
@@ -150,6 +156,8 @@ static void pass_signals_on(bool *asked_to_stop)
             child_look();
         else
             child_signal(number);
+        if (means_the_end(number))
+            child_signal(SIGCONT);
         if (number == SIGTSTP)
             *asked_to_stop = true;
         else if (number == SIGCONT)
@@ -159,9 +167,12 @@ static void pass_signals_on(bool *asked_to_stop)
 
 static void stop_if_it_stopped(bool *asked_to_stop)
 {
-    if (child_takes_stop() && (child_has_terminal() || *asked_to_stop)) {
+    int number = child_takes_stop();
+    if (number != 0 && (child_has_terminal() || *asked_to_stop)) {
         *asked_to_stop = false;
         child_stop_with_us();
+    } else if (number == SIGTTIN || number == SIGTTOU) {
+        say_note("the command has stopped because it wants the terminal: use --foreground");
     }
 }
 

@@ -163,6 +163,17 @@ class WhileRunning(Running):
         wait_until(lambda: 'T' not in (state_of(running.pid), state_of(pid)), 'both going on')
         self.end_hold(running)
 
+    def test_a_stopped_command_is_ended_too(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            with self.subTest(signal=number):
+                running = self.start(self.lock, '-c', 'echo $$ >$DIR/pid; exec sleep 60')
+                pid = int(self.wait_for('pid'))
+                os.kill(pid, signal.SIGSTOP)
+                wait_until(lambda: state_of(pid) == 'T', 'a stop')
+                running.send_signal(number)
+                self.end_of(running, 128 + number)
+                os.unlink(self.path('pid'))
+
     def test_a_command_that_somebody_else_stopped_keeps_its_lock(self):
         running = self.start('--ttl', '0.6', self.lock, '-c', 'echo $$ >$DIR/pid; cat',
                              stdin=subprocess.PIPE)

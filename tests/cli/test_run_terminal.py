@@ -151,6 +151,18 @@ class Reading(Terminal):
         self.assertEqual(self.exit_code(pid), 4)
         self.assertEqual(self.seen.count('told'), 1)
 
+    def test_without_it_as_input_needs_the_foreground(self):
+        script = "'echo x | $HOLDFAST run {} $LOCK -c \"read y </dev/tty; echo got \\$y\"'"
+        self.environment.update(HOLDFAST=HOLDFAST, LOCK=self.lock)
+        pid = self.on_terminal('bash', '--norc', '-c', 'eval ' + script.format(''))
+        self.shows('use --foreground')
+        self.type('\x03')
+        self.exit_code(pid)
+        pid = self.on_terminal('bash', '--norc', '-c', 'eval ' + script.format('--foreground'))
+        self.type('hello\n')
+        self.shows('got hello')
+        self.assertEqual(self.exit_code(pid), 0)
+
     def test_the_terminal_is_ours_again_afterwards(self):
         pid = self.on_terminal('bash', '--norc', '-c',
                                f'{HOLDFAST} run {self.lock} true; read line; echo "got $line"')
