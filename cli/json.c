@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text.h"
+
 static bool needs_comma;
 
 static void put_escaped(unsigned char c)
@@ -21,35 +23,15 @@ static void put_escaped(unsigned char c)
         putchar(c);
 }
 
-/* How many bytes the UTF-8 character there has; 0: it is none. */
-static size_t utf8_length(const unsigned char *at, size_t left)
-{
-    size_t length = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    uint32_t code = at[0] & (0xffU >> (length == 1 ? 0 : length + 1));
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (length == 1)
-        return 1;
-    if (at[0] < 0xc2 || at[0] > 0xf4 || left < length)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    bool valid = code >= smallest[length] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    return valid ? length : 0;
-}
-
 static void put_string(const char *bytes, size_t length)
 {
-    const unsigned char *at = (const unsigned char *)bytes;
     putchar('"');
     for (size_t i = 0; i < length;) {
-        size_t width = utf8_length(at + i, length - i);
+        size_t width = text_character(bytes + i, length - i, NULL);
         if (width == 0)
             printf("\\ufffd");
         for (size_t j = 0; j < width; j++)
-            put_escaped(at[i + j]);
+            put_escaped((unsigned char)bytes[i + j]);
         i += width > 0 ? width : 1;
     }
     putchar('"');

@@ -25,24 +25,49 @@ static bool is_one_of(const char *word, const char *a, const char *b)
 }
 
 /* --help counts before anything that could be wrong, up to the first word that is not an option. */
-static bool asks_for_help(int count, char **words)
+static bool asks_for_help(const struct verb *verb, int count, char **words)
 {
-    for (int i = 0; i < count && words[i][0] == '-' && strcmp(words[i], "--") != 0; i++)
+    for (int i = 0; i < count && (words[i][0] == '-' || verb->mixed); i++) {
+        if (strcmp(words[i], "--") == 0)
+            return false;
         if (is_one_of(words[i], "--help", "-h"))
             return true;
+    }
     return false;
+}
+
+/* Parses the options; those behind words too if the verb allows it, then the words are moved to the
+ * end. Returns the index of the first word; -1: wrong. */
+static int parse(const struct verb *verb, void *options, int count, char **words)
+{
+    int first = options_parse(&verb->table, options, count, words);
+    int kept = 0; /* how many words stand at the front by now */
+    if (first < 0 || !verb->mixed)
+        return first;
+    for (int at = first; at < count;) {
+        if (at > 0 && strcmp(words[at - 1], "--") == 0)
+            break; /* the rest are words, whatever they look like */
+        words[kept++] = words[at++];
+        int more = options_parse(&verb->table, options, count - at, words + at);
+        if (more < 0)
+            return -1;
+        at += more;
+        first = at;
+    }
+    memmove(words + first - kept, words, (size_t)kept * sizeof(*words));
+    return first - kept;
 }
 
 static int run_verb(const struct verb *verb, int count, char **words)
 {
-    if (asks_for_help(count, words))
+    if (asks_for_help(verb, count, words))
         return help_for(verb);
     void *options = calloc(1, verb->size);
     if (options == NULL) {
         say_error("out of memory");
         return EXIT_OWN;
     }
-    int first = options_parse(&verb->table, options, count, words);
+    int first = parse(verb, options, count, words);
     int code = first < 0 ? EXIT_USAGE : verb->run(options, count - first, words + first);
     free(options);
     return code;

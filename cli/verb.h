@@ -14,6 +14,7 @@ struct verb {
     size_t size; /* of the struct that the options go into; it begins with a session_options */
     /* The words behind the options. Returns the exit code. */
     int (*run)(void *options, int count, char **words);
+    bool mixed; /* options may stand behind the words too */
 };
 
 extern const struct verb verb_run, verb_acquire, verb_renew, verb_release, verb_check, verb_wait,
