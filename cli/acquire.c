@@ -103,11 +103,14 @@ static void try_it(struct attempt *attempt, const struct acquire_options *given,
                                  .fair = given->fair};
     int64_t start_ms = bell_now_ms();
     hf_operation operation;
+    hf_error error; /* not the attempt's, which may be filled before the call is back */
     if (wait_ms < 0 && !is_there(attempt))
         return;
     if (hf_acquire_async(attempt->session.client, attempt->name, &wanted, acquired, attempt,
-                         &operation, &attempt->error) != HF_OK)
+                         &operation, &error) != HF_OK) {
+        attempt->error = error;
         return;
+    }
     wait_for(attempt, operation);
     attempt->waited_ms = bell_now_ms() - start_ms;
 }

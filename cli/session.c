@@ -193,43 +193,64 @@ static void log_line(void *arg, hf_log_level level, const char *text)
         say_more("%s", text);
 }
 
-int session_open(struct session_options *place, int64_t max_lease_ms, struct session *session)
+/* What the options say about every client. */
+static int open_client(const struct session_options *place, const char *url,
+                       hf_client_options *wanted, struct session *session)
 {
-    const char *url = NULL;
-    hf_error error;
-    *session = (struct session){0};
-    int code = session_complete(place);
-    if (code == 0)
-        code = choose_url(place, session, &url);
-    if (code != 0)
-        return code;
     hf_tls tls = {.size = sizeof(tls),
                   .ca_file = place->tls_ca,
                   .certificate_file = place->tls_certificate,
                   .key_file = place->tls_key,
                   .server_name = place->tls_name,
                   .insecure_trust_anybody = place->tls_insecure};
+    hf_error error;
+    wanted->size = sizeof(*wanted);
+    wanted->prefix = place->prefix;
+    wanted->side_prefix = place->side_prefix;
+    wanted->call_timeout_ms = place->timeout_ms;
+    wanted->links = 1;
+    wanted->tls = is_protected(url) ? &tls : NULL;
+    wanted->password_env = place->password_env;
+    wanted->password_file = place->password_file;
+    if (url != session->url)
+        hide_password(url, session->url, sizeof(session->url));
+    if (hf_open(url, wanted, &session->client, &error) != HF_OK)
+        return session_fail(session, "cannot begin", &error);
+    return 0;
+}
+
+int session_open(struct session_options *place, int64_t max_lease_ms, struct session *session)
+{
+    const char *url = NULL;
+    *session = (struct session){0};
+    int code = session_complete(place);
+    if (code == 0)
+        code = choose_url(place, session, &url);
+    if (code != 0)
+        return code;
     hf_check check = place->strict ? HF_CHECK_REFUSE : HF_CHECK_WARN;
-    hf_client_options wanted = {.size = sizeof(wanted),
-                                .prefix = place->prefix,
-                                .side_prefix = place->side_prefix,
-                                .call_timeout_ms = place->timeout_ms,
-                                .max_lease_ms = max_lease_ms,
-                                .links = 1,
+    hf_client_options wanted = {.max_lease_ms = max_lease_ms,
                                 .log = place->silent ? NULL : log_line,
                                 .own_loop = place->own_loop,
-                                .tls = is_protected(url) ? &tls : NULL,
-                                .password_env = place->password_env,
-                                .password_file = place->password_file,
                                 .check_eviction = check,
                                 .check_clock = check,
                                 .check_persistence =
                                     place->strict ? HF_CHECK_REFUSE : HF_CHECK_IGNORE};
-    if (hf_open(url, &wanted, &session->client, &error) != HF_OK)
-        return session_fail(session, "cannot begin", &error);
-    if (!place->local)
-        hide_password(url, session->url, sizeof(session->url));
-    return 0;
+    return open_client(place, url, &wanted, session);
+}
+
+int session_open_unchecked(const struct session_options *place, const char *url,
+                           hf_log_function *log, void *arg, struct session *session)
+{
+    hf_client_options wanted = {.log = log,
+                                .log_arg = arg,
+                                .check_eviction = HF_CHECK_IGNORE,
+                                .check_replica = HF_CHECK_IGNORE,
+                                .check_version = HF_CHECK_IGNORE,
+                                .check_persistence = HF_CHECK_IGNORE,
+                                .check_clock = HF_CHECK_IGNORE};
+    *session = (struct session){0};
+    return open_client(place, url, &wanted, session);
 }
 
 void session_close(struct session *session)

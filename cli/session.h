@@ -47,6 +47,10 @@ int session_complete(struct session_options *options);
 /* The same, and opens the client, starting the local server if that is asked for. max_lease_ms: the
  * longest lease that will be wanted; 0: the usual. */
 int session_open(struct session_options *options, int64_t max_lease_ms, struct session *session);
+/* Opens a client for a URL whatever the server is like, and hands its log to a function; for those
+ * who judge by themselves. The options must be complete. */
+int session_open_unchecked(const struct session_options *options, const char *url,
+                           hf_log_function *log, void *arg, struct session *session);
 void session_close(struct session *session);
 
 /* Says what a call came to, with what there is to do about it, and returns the exit code. */
