@@ -454,7 +454,8 @@ HF_API hf_status hf_detach(hf_hold **hold, char *token, hf_error *error);
 /* Takes up the hold of a token, for this client: it is renewed and released as if it had been
  * acquired here, with the same fence. Of the options those about the lease, renewal, on_event and
  * name_length count; the lease is what was acquired unless it is given, and is renewed with this
- * call. If two take up the same token, both hold it, and the first release ends it.
+ * call. If two take up the same token, both hold it, and the first release ends it. A request to
+ * give it up (hf_revoke) is heard of with this call and with its renewals.
  *   HF_OK       *hold is yours
  *   HF_ELOST    it has ended: released, expired or broken; or it is of another lock
  *   HF_EUNKNOWN, HF_EUNAVAILABLE   nothing is known of it; it lasts as long as it would have

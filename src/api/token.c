@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens: a hold as a line of text, "1,<fence>,<last fence>,<lease ms>,<value>,<owner>". What is
- * not a letter, a digit or one of ".:@/_-" is written as %XX, so that shells leave it alone. */
+/* Tokens: a hold as a line of text, "1,<late>,<fence>,<last fence>,<lease ms>,<value>,<owner>".
+ * Late is 1 if a copy of the acquire may still reach the server, which the release must prevent.
+ * What is not a letter, a digit or one of ".:@/_-" is written as %XX, so that shells leave it
+ * alone. */
 #include <string.h>
 
 #include "api/client.h"
@@ -8,10 +10,12 @@
 #include "core/fail.h"
 #include "core/holder.h"
 
-enum { PART_MAX = 512, PARTS = 6 };
+enum { PART_MAX = 512, PARTS = 7, LATE_AT = 2 };
+
+#define FENCE_MAX ((UINT64_C(1) << 53) - 1)
 
 typedef struct token_parts {
-    uint64_t fence, fence_top, lease_ms;
+    uint64_t late, fence, fence_top, lease_ms;
     char value[PART_MAX], owner[PART_MAX];
     size_t value_length, owner_length;
 } token_parts;
@@ -35,7 +39,7 @@ static char *put_encoded(char *place, hf__slice text)
 
 static void write_token(const hf_hold *hold, char *place)
 {
-    hf__format(place, HF_TOKEN_MAX, "1,%llu,%llu,%lld,", (unsigned long long)hf__hold_fence(hold),
+    hf__format(place, HF_TOKEN_MAX, "1,0,%llu,%llu,%lld,", (unsigned long long)hf__hold_fence(hold),
                (unsigned long long)hf__hold_fence_top(hold),
                (long long)hf__span_to_ms(hf__hold_lease(hold)));
     char *end = put_encoded(place + strlen(place), hf__hold_value_text(hold));
@@ -76,11 +80,12 @@ static bool read_token(const char *text, token_parts *t)
             return false;
     }
     return hf__parse_decimal(parts[0].bytes, parts[0].length, 1, &version) && version == 1 &&
-           hf__parse_decimal(parts[1].bytes, parts[1].length, INT64_MAX, &t->fence) &&
-           hf__parse_decimal(parts[2].bytes, parts[2].length, INT64_MAX, &t->fence_top) &&
-           hf__parse_decimal(parts[3].bytes, parts[3].length, HF_MS_MAX, &t->lease_ms) &&
-           read_encoded(parts[4], t->value, &t->value_length) &&
-           read_encoded(parts[5], t->owner, &t->owner_length) && t->fence > 0 &&
+           hf__parse_decimal(parts[1].bytes, parts[1].length, 1, &t->late) &&
+           hf__parse_decimal(parts[2].bytes, parts[2].length, FENCE_MAX, &t->fence) &&
+           hf__parse_decimal(parts[3].bytes, parts[3].length, FENCE_MAX, &t->fence_top) &&
+           hf__parse_decimal(parts[4].bytes, parts[4].length, HF_MS_MAX, &t->lease_ms) &&
+           read_encoded(parts[5], t->value, &t->value_length) &&
+           read_encoded(parts[6], t->owner, &t->owner_length) && t->fence > 0 &&
            t->fence <= t->fence_top && t->lease_ms >= HF_LEASE_MIN_MS &&
            t->owner_length <= HF_OWNER_MAX &&
            hf__holder_is_value((hf__slice){t->value, t->value_length});
@@ -93,12 +98,15 @@ hf_status hf_detach(hf_hold **hold, char *token, hf_error *error)
     if (hold == NULL || *hold == NULL || token == NULL)
         return hf__fail(error, HF_EINVAL, "%s is NULL", token == NULL ? "token" : "hold");
     hf_client *client = hf__hold_client(*hold);
+    bool late = false;
     token[0] = '\0';
     if (!hf__driver_forked(client->driver))
         write_token(*hold, token);
-    hf_status status = hf__driver_detach(client->driver, *hold);
+    hf_status status = hf__driver_detach(client->driver, *hold, &late);
     if (status != HF_OK)
         token[0] = '\0';
+    else if (late)
+        token[LATE_AT] = '1';
     if (status == HF_EINVAL)
         return hf__fail(error, status, "the hold was re-entered: release the other handles first");
     *hold = NULL;
@@ -126,6 +134,7 @@ static hf_status attach(hf_client *client, const char *name, const token_parts *
     hf__wish wish = hf__client_wish(client, name, options, true);
     wish.value = (hf__slice){t->value, t->value_length};
     wish.owner = (hf__slice){t->owner, t->owner_length};
+    wish.late = t->late == 1;
     wish.fence = t->fence;
     wish.fence_top = t->fence_top;
     wish.lease_before = hf__span_ms((int64_t)t->lease_ms);

@@ -14,13 +14,20 @@ static hf__request *request_of(hf_hold *hold)
 
 /* ---- Detach ---- */
 
-hf_status hf__detach(hf_hold *handle)
+/* Whether a copy of its acquire may reach the server after the release, which others will send. */
+static bool may_be_late(const hf_hold *hold)
+{
+    return hold->copy_lost || hold->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT;
+}
+
+hf_status hf__detach(hf_hold *handle, bool *late)
 {
     hf_hold *hold = hf__hold_of(handle);
     if (hold->users > 1)
         return HF_EINVAL;
     if (hold->core->closing || hold->stage != HF__HOLD_HELD || hf__hold_expired(hold))
         return hf__release_start(handle, NULL);
+    *late = may_be_late(hold);
     hf__reentry_leave(handle);
     hf__renew_end_calls(hold, HF_EINVAL, "the hold was detached by another thread");
     hf__reentry_forbid(hold);
@@ -46,6 +53,7 @@ void hf__attach_start(hf__core *core, hf__call *call)
     hold->link = &core->links[hold->slot % (unsigned)core->config.links];
     hold->stage = HF__HOLD_HELD;
     hold->attaching = true;
+    call->started = core->now;
     atomic_store(&hold->deadline_ns, HF__NEVER.ns); /* which nobody can see */
     hf__list_append(&core->holds, &hold->node);
     hf__list_append(&hold->extends, &call->node);
@@ -60,16 +68,23 @@ void hf__attach_start(hf__core *core, hf__call *call)
     hf__hold_settle(hold);
 }
 
-/* From now on its deadline is what the server says. */
-void hf__attach_confirm(hf_hold *hold)
+/* From now on its deadline is what the server says, unless that has passed already: then nobody
+ * gets the hold. Messages for it go to the client that acquired it; what they would say comes with
+ * the renewals too. */
+bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
+    atomic_store(&hold->deadline_ns, 1); /* long ago, so that any other is later */
+    hf__hold_believe(hold, sent, remaining_ms);
+    if (hf__hold_expired(hold)) {
+        hf__attach_fail(hold, HF_ELOST, "the lease ended before the server's answer came");
+        return false;
+    }
     hold->attaching = false;
     hold->users = 1;
     hold->run = hold->link->run;
     hold->granted = hold->core->now;
-    atomic_store(&hold->deadline_ns, 1); /* long ago, so that any other is later */
     hf__stats_granted(hold, call_of(hold));
-    hf__push_listen(hold);
+    return true;
 }
 
 void hf__attach_fail(hf_hold *hold, hf_status status, const char *text)

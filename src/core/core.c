@@ -210,7 +210,7 @@ static void on_let_go(hf__core *core, hf__event *event)
 static void on_detach(hf__core *core, hf__event *event)
 {
     (void)core;
-    event->status = hf__detach(event->hold);
+    event->status = hf__detach(event->hold, &event->late);
 }
 
 static void on_observe(hf__core *core, hf__event *event)

@@ -127,6 +127,7 @@ typedef struct hf__event {
     hf_observer *observer;
     hf_status
         status; /* LET_GO, DETACH: out. DISCONNECTED: what to tell those who wait; 0: unavailable */
+    bool late;  /* DETACH: out. A copy of the acquire may still reach the server */
     int link;
     const char *bytes;
     size_t count;
@@ -221,6 +222,7 @@ typedef struct hf__wish { /* what an acquire asks for; everything is copied */
     hf__slice value;           /* length 0: one is made of who it is for */
     uint64_t fence, fence_top; /* attach: that it has, and that were reserved */
     hf__span lease_before;     /* attach: that it had */
+    bool late;                 /* attach: a copy of its acquire may still reach the server */
     bool reenters;             /* the thread may have it already */
     hf__span lease;
     hf__span renew_interval; /* 0: no renewal by itself */

@@ -84,6 +84,7 @@ hf_hold *hf__hold_new(const hf__wish *wish)
     hold->lease = hold->longest_lease = wish->lease;
     if (hold->longest_lease.ns < wish->lease_before.ns)
         hold->longest_lease = wish->lease_before;
+    hold->copy_lost = wish->late;
     hold->number = wish->who.number;
     hold->range = 1;
     hold->thread = wish->who.thread;

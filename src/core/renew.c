@@ -134,8 +134,8 @@ static void renewed(hf_hold *hold, int64_t remaining_ms)
         return;
     }
     bool expired = hf__hold_expired(hold) && !HF__MUTANT(REVIVES);
-    if (hold->attaching)
-        hf__attach_confirm(hold);
+    if (hold->attaching && !hf__attach_confirm(hold, sent, remaining_ms))
+        return;
     if (expired || !hf__hold_believe(hold, sent, remaining_ms)) {
         hf__hold_expire(hold, "the lease ended before the server's answer came");
         return;

@@ -517,9 +517,10 @@ void hf__renew_refused(hf_hold *hold, const hf_error *why);
 void hf__renew_unreachable(hf_hold *hold, const hf_error *why);
 
 /* attach.c */
-hf_status hf__detach(hf_hold *handle);
+hf_status hf__detach(hf_hold *handle, bool *late);
 void hf__attach_start(hf__core *core, hf__call *call);
-void hf__attach_confirm(hf_hold *hold); /* the server has it */
+/* The server has it; false: the attempt has failed all the same. */
+bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
 void hf__attach_fail(hf_hold *hold, hf_status status, const char *text);
 void hf__attach_timer(hf__call *call);
 

@@ -108,8 +108,8 @@ hf_status hf__driver_call(hf__driver *d, hf__call *call)
     return call->done ? call->error.status : HF_EFORKED; /* by a callback, of all places */
 }
 
-/* What ends a handle without waiting. */
-static hf_status end_handle(hf__driver *d, hf_hold *hold, hf__event_kind kind)
+/* What ends a handle without waiting; HF_EINVAL: it stays, and so does its descriptor. */
+static hf_status end_handle(hf__driver *d, hf_hold *hold, hf__event *event)
 {
     int cancel_state;
     hf_status status = enter(d, &cancel_state);
@@ -118,24 +118,29 @@ static hf_status end_handle(hf__driver *d, hf_hold *hold, hf__event_kind kind)
         return status;
     }
     hf__engine_look_if_idle(d);
-    hf__event event = {.kind = kind, .hold = hold};
+    event->hold = hold;
     bool telling = hf__core_is_telling(d->core, hold);
-    hf__engine_close_descriptor(hold);
-    hf__engine_step_outside(d, &event);
-    if (telling)
+    int descriptor = hf__hold_descriptor(hold);
+    hf__engine_step_outside(d, event); /* after which the hold may be gone */
+    if (descriptor >= 0 && event->status != HF_EINVAL)
+        close(descriptor);
+    if (telling && event->status != HF_EINVAL)
         hf__engine_wait_told(d, hold);
     leave(d, cancel_state);
-    return event.status;
+    return event->status;
 }
 
 hf_status hf__driver_let_go(hf__driver *d, hf_hold *hold)
 {
-    return end_handle(d, hold, HF__EVENT_LET_GO);
+    return end_handle(d, hold, &(hf__event){.kind = HF__EVENT_LET_GO});
 }
 
-hf_status hf__driver_detach(hf__driver *d, hf_hold *hold)
+hf_status hf__driver_detach(hf__driver *d, hf_hold *hold, bool *late)
 {
-    return end_handle(d, hold, HF__EVENT_DETACH);
+    hf__event event = {.kind = HF__EVENT_DETACH};
+    hf_status status = end_handle(d, hold, &event);
+    *late = event.late;
+    return status;
 }
 
 hf_status hf__driver_listen(hf__driver *d)

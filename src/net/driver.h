@@ -42,8 +42,8 @@ hf_status hf__driver_call(hf__driver *driver, hf__call *call);
 /* Releases without waiting; the outcome as in hf_release_nowait(). Takes the handle in any case. */
 hf_status hf__driver_let_go(hf__driver *driver, hf_hold *hold);
 /* Lets go of a hold, not of its lock: HF_OK, HF_ELOST, HF_EINVAL (then the handle stays),
- * HF_ECLOSED or HF_EFORKED. */
-hf_status hf__driver_detach(hf__driver *driver, hf_hold *hold);
+ * HF_ECLOSED or HF_EFORKED. *late: a copy of its acquire may still reach the server. */
+hf_status hf__driver_detach(hf__driver *driver, hf_hold *hold, bool *late);
 /* Makes sure that callbacks of holds can run: HF_OK, HF_ENOMEM, HF_ECLOSED or HF_EFORKED. */
 hf_status hf__driver_listen(hf__driver *driver);
 /* The descriptor of a handle; -1: there is none. */

@@ -172,8 +172,9 @@ static void run_command(struct node *node, const hf__slice *words, size_t count,
     } else if (is(words[0], "SCAN")) {
         run_scan(node, words, count, out);
     } else if (is(words[0], "INFO")) {
-        node->greetings += is(words[1], "server");
-        run_info(node, words[1], out);
+        hf__slice section = count > 1 ? words[1] : hf__slice_text("all");
+        node->greetings += is(section, "server");
+        run_info(node, section, out);
     } else if (is(words[0], "TIME")) {
         char seconds[32];
         snprintf(seconds, sizeof(seconds), "%" PRId64, node->wall_s);

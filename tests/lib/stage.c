@@ -63,7 +63,8 @@ static void collect(void)
 {
     for (int i = 0; i < STAGE_CALLS; i++) {
         hf__call *call = &the_stage.calls[i];
-        if (call->kind == HF__CALL_ACQUIRE && call->done && call->error.status == HF_OK)
+        bool gives = call->kind == HF__CALL_ACQUIRE || call->kind == HF__CALL_ATTACH;
+        if (gives && call->done && call->error.status == HF_OK)
             the_stage.holds[i] = call->hold;
     }
 }
@@ -333,7 +334,7 @@ static hf__span span_or(int64_t ms, int64_t otherwise_ms)
     return hf__span_ms(ms != 0 ? ms : otherwise_ms);
 }
 
-static hf_hold *make_hold(int number, const stage_acquire *options)
+static hf__wish make_wish(int number, const stage_acquire *options)
 {
     hf__wish wish = {
         .who = {.client_id = STAGE_CLIENT, .host = "host", .pid = 1, .number = ++the_stage.numbers},
@@ -353,14 +354,15 @@ static hf_hold *make_hold(int number, const stage_acquire *options)
     wish.who.thread = options->thread != 0 ? options->thread : 1;
     if (options->name_length != 0)
         wish.name.length = options->name_length;
-    return hf__hold_new(&wish);
+    return wish;
 }
 
 bool stage_start_acquire(int number, const stage_acquire *options)
 {
     hf__call *call = fresh_call(number, HF__CALL_ACQUIRE);
     int64_t interval_ms = options->retry_interval_ms != 0 ? options->retry_interval_ms : 100;
-    call->hold = make_hold(number, options);
+    hf__wish wish = make_wish(number, options);
+    call->hold = hf__hold_new(&wish);
     if (call->hold == NULL)
         return false;
     call->wait_ms = options->wait_ms;
@@ -403,6 +405,52 @@ hf_status stage_let_go(int number)
     return event.status;
 }
 
+static void write_down(const hf_hold *hold, stage_token *token)
+{
+    hf__slice value = hf__hold_value_text(hold), owner = hf__hold_owner_text(hold);
+    *token = (stage_token){.fence = hf__hold_fence(hold),
+                           .fence_top = hf__hold_fence_top(hold),
+                           .lease_ms = hf__span_to_ms(hf__hold_lease(hold))};
+    snprintf(token->value, sizeof(token->value), "%.*s", (int)value.length, value.bytes);
+    snprintf(token->owner, sizeof(token->owner), "%.*s", (int)owner.length, owner.bytes);
+}
+
+hf_status stage_detach(int number, stage_token *token)
+{
+    hf_hold *hold = stage_hold(number);
+    hf__event event = {.kind = HF__EVENT_DETACH, .hold = hold, .now = the_stage.now};
+    write_down(hold, token);
+    hf__core_step(the_stage.core, &event);
+    token->late = event.late;
+    if (event.status != HF_EINVAL) {
+        fresh_call(number, HF__CALL_EXTEND); /* any kind that leaves no hold behind */
+        the_stage.holds[number] = NULL;
+    }
+    stage_run();
+    return event.status;
+}
+
+bool stage_start_attach(int number, const stage_token *token, const stage_acquire *options)
+{
+    hf__call *call = fresh_call(number, HF__CALL_ATTACH);
+    hf__wish wish = make_wish(number, options);
+    if (options->lease_ms == 0)
+        wish.lease = hf__span_ms(token->lease_ms);
+    wish.value = slice_of(token->value);
+    wish.owner = slice_of(token->owner);
+    wish.fence = token->fence;
+    wish.fence_top = token->fence_top;
+    wish.lease_before = hf__span_ms(token->lease_ms);
+    wish.late = token->late;
+    call->hold = hf__hold_new(&wish);
+    if (call->hold == NULL)
+        return false;
+    call->lease = wish.lease;
+    step((hf__event){.kind = HF__EVENT_START, .call = call});
+    stage_run();
+    return true;
+}
+
 void stage_cancel(int number)
 {
     step((hf__event){.kind = HF__EVENT_CANCEL, .call = &the_stage.calls[number]});
@@ -416,6 +464,7 @@ bool stage_start_query(int number, hf__query_kind kind, const char *name, const 
     hf__answer *answer = &the_stage.answers[number];
     free_answer(answer);
     answer->inspection = kind == HF__QUERY_INSPECT ? calloc(1, sizeof(hf_inspection)) : NULL;
+    answer->examination = kind == HF__QUERY_INFO ? &the_stage.examination : NULL;
     call->answer = answer;
     call->query = hf__query_new(kind, slice_of(""), slice_of(name), slice_of(text), argument);
     if (call->query == NULL)

@@ -48,6 +48,7 @@ typedef struct stage {
     hf__call calls[STAGE_CALLS];
     hf_hold *holds[STAGE_CALLS]; /* in the application's hands */
     hf__answer answers[STAGE_CALLS];
+    hf_examination examination; /* by the last such query */
     int told_count;
     uint64_t numbers;
     char last_log[300];
@@ -94,6 +95,14 @@ typedef struct stage_acquire {
     bool listens_later;
 } stage_acquire; /* it polls if retry_interval_ms or max_retries is given, else it queues */
 
+typedef struct stage_token { /* what hf_detach() writes down */
+    char value[300];
+    char owner[HF_OWNER_MAX + 1];
+    uint64_t fence, fence_top;
+    int64_t lease_ms;
+    bool late;
+} stage_token;
+
 typedef struct stage_setup {
     int unused; /* so that SETUP() has something to initialise */
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
@@ -112,6 +121,9 @@ void stage_start(int call, hf__call_kind kind, int64_t lease_ms);
 bool stage_start_query(int call, hf__query_kind kind, const char *name, const char *text,
                        uint64_t number); /* the same */
 hf_status stage_let_go(int call);
+hf_status stage_detach(int call, stage_token *token); /* HF_EINVAL: the hold stays */
+/* Of the options, those that hf_attach() looks at. False: no memory. */
+bool stage_start_attach(int call, const stage_token *token, const stage_acquire *options);
 void stage_cancel(int call);
 void stage_cut(void);                                      /* every wire, with what is on it */
 void stage_cut_link(int link);                             /* if it is there */
@@ -130,6 +142,8 @@ const stage_told *stage_next_told(int call); /* the first that was not read; NUL
 #define FINISH()   stage_end()
 #define ACQUIRE(call, ...) \
     assert_true(stage_start_acquire(call, &(stage_acquire){.name = __VA_ARGS__}))
+#define ATTACH(call, token, ...) \
+    assert_true(stage_start_attach(call, token, &(stage_acquire){.name = __VA_ARGS__}))
 #define RELEASE(call)                   stage_start(call, HF__CALL_RELEASE, 0)
 #define EXTEND(call, lease_ms)          stage_start(call, HF__CALL_EXTEND, lease_ms)
 #define CLOSE(call)                     stage_start(call, HF__CALL_CLOSE, 0)
@@ -137,6 +151,7 @@ const stage_told *stage_next_told(int call); /* the first that was not read; NUL
 #define REVOKE(call, name, why)         QUERY(call, HF__QUERY_REVOKE, name, why, stage_fence_of(name))
 #define BREAK(call, name, value, fence) QUERY(call, HF__QUERY_BREAK, name, value, fence)
 #define SCAN(call, pattern, cursor)     QUERY(call, HF__QUERY_SCAN, "", pattern, cursor)
+#define EXAMINE(call)                   QUERY(call, HF__QUERY_INFO, "", "", 0)
 #define QUERY(call, ...)                assert_true(stage_start_query(call, __VA_ARGS__))
 #define CUT()                           stage_cut()
 #define SAY(text)                       stage_publish(text, strlen(text))
