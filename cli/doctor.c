@@ -58,7 +58,9 @@ void findings_add_failure(struct findings *findings, const char *name, const hf_
             what_to_do = advice[i].advice;
     if (findings->code == EXIT_OK)
         findings->code = exit_code_of(error->status);
-    findings_add(findings, FINDING_BAD, name, "%s; %s", error->text, what_to_do);
+    size_t length = strlen(error->text);
+    length -= length > 0 && error->text[length - 1] == '.'; /* the sentence goes on */
+    findings_add(findings, FINDING_BAD, name, "%.*s; %s", (int)length, error->text, what_to_do);
 }
 
 /* ---- One server ---- */
@@ -90,15 +92,8 @@ static void examine(hf_client *client, struct doctor_log *log, struct findings *
     hf_error error;
     hf_status status = hf_examine(client, &server, &error);
     int64_t looked_ms = bell_now_ms();
-    if (status == HF_EDENIED) { /* to say this, or to say anything? */
-        doctor_try(client, log, findings);
-        if (findings->code == EXIT_OK)
-            findings_add(findings, FINDING_WARNING, "examination",
-                         "%s; without +info and +time nothing else can be checked", error.text);
-        return;
-    }
     if (status != HF_OK) {
-        findings_add_failure(findings, "reachable", &error);
+        findings_add_failure(findings, status == HF_EDENIED ? "rights" : "reachable", &error);
         return;
     }
     findings_add(findings, FINDING_OK, "reachable", "it answers within %.2f ms",
