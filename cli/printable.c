@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text.h"
+
 static bool is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200e && code <= 0x200f) ||
@@ -15,29 +17,18 @@ static bool is_control(uint32_t code)
 }
 
 /* How many bytes the printable character there has; 0: it is none. */
-static size_t width_of(const unsigned char *at, size_t left)
+static size_t width_of(const char *at, size_t left)
 {
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t width = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    if (width == 1)
-        return is_control(at[0]) ? 0 : 1;
-    if (at[0] < 0xc2 || at[0] > 0xf4 || left < width)
-        return 0;
-    uint32_t code = at[0] & (0xffU >> (width + 1));
-    for (size_t i = 1; i < width; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    bool good = code >= smallest[width] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    return good && !is_control(code) ? width : 0;
+    uint32_t code = 0;
+    size_t width = text_character(at, left, &code);
+    return is_control(code) ? 0 : width;
 }
 
 const char *printable(const char *bytes, size_t length, char *place, size_t capacity)
 {
     size_t used = 0;
     for (size_t i = 0; i < length;) {
-        size_t width = width_of((const unsigned char *)bytes + i, length - i);
+        size_t width = width_of(bytes + i, length - i);
         size_t needed = width > 0 ? width : 4;
         if (used + needed >= capacity)
             break;

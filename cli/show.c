@@ -10,6 +10,7 @@
 
 #include "exit.h"
 #include "json.h"
+#include "printable.h"
 #include "say.h"
 #include "text.h"
 
@@ -42,7 +43,8 @@ int64_t show_held_ms(const struct show_clock *clock, const hf_inspection *lock)
 
 char *show_name(char place[SHOW_NAME_MAX], const char *name, size_t length)
 {
-    return text_printable(place, SHOW_NAME_MAX, name, length != 0 ? length : strlen(name));
+    (void)printable(name, length != 0 ? length : strlen(name), place, SHOW_NAME_MAX);
+    return place;
 }
 
 char *show_holder(char place[SHOW_HOLDER_MAX], const hf_holder *who)
@@ -52,9 +54,9 @@ char *show_holder(char place[SHOW_HOLDER_MAX], const hf_holder *who)
         (void)snprintf(place, SHOW_HOLDER_MAX, "a program that does not use holdfast");
     else
         (void)snprintf(place, SHOW_HOLDER_MAX, "%s pid %" PRIu64 " thread %" PRIu64 "%s%s",
-                       text_printable(host, sizeof(host), who->host, strlen(who->host)), who->pid,
+                       printable(who->host, strlen(who->host), host, sizeof(host)), who->pid,
                        who->thread, who->label[0] != '\0' ? " label " : "",
-                       text_printable(label, sizeof(label), who->label, strlen(who->label)));
+                       printable(who->label, strlen(who->label), label, sizeof(label)));
     return place;
 }
 
@@ -96,8 +98,7 @@ void show_lines(const hf_inspection *lock, int64_t held_ms)
     char name[SHOW_NAME_MAX], owner[4 * HF_OWNER_MAX + 1], time[TEXT_TIME_MAX];
     printf("name: %s\n", show_name(name, lock->name, lock->name_length));
     if (lock->shared || lock->holder_count == 0 || lock->holders[0].client_id[0] == '\0')
-        printf("owner: %s\n",
-               text_printable(owner, sizeof(owner), lock->owner, strlen(lock->owner)));
+        printf("owner: %s\n", printable(lock->owner, strlen(lock->owner), owner, sizeof(owner)));
     print_holders(lock);
     if (held_ms >= 0)
         printf("held for: about %s\n", text_time(time, held_ms));

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and labels are somebody else's bytes. Printed as they are they could move the cursor, end a
- * line that a script reads, or pretend to be another name; so whatever is not plainly visible is
- * written as a number. JSON has its own way (json.c). */
+/* Characters are told apart here, in one place, for everybody who prints bytes (printable.c,
+ * json.c); and columns are counted for what is to be lined up. */
 #include "text.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,34 +27,6 @@ size_t text_character(const char *bytes, size_t left, uint32_t *code)
     if (code != NULL)
         *code = found;
     return length;
-}
-
-/* Control characters, and those that turn the direction of the rest of the line. */
-static bool is_visible(uint32_t code)
-{
-    return code >= 0x20 && (code < 0x7f || code >= 0xa0) && !(code >= 0x2028 && code <= 0x202e) &&
-           !(code >= 0x2066 && code <= 0x2069);
-}
-
-char *text_printable(char *place, size_t capacity, const char *bytes, size_t length)
-{
-    size_t used = 0;
-    for (size_t i = 0; i < length;) {
-        uint32_t code = 0;
-        size_t width = text_character(bytes + i, length - i, &code);
-        bool plain = width > 0 && is_visible(code);
-        size_t taken = width > 0 ? width : 1;
-        if (used + (plain ? width : 4 * taken) + 1 > capacity)
-            break;
-        if (plain)
-            memcpy(place + used, bytes + i, width);
-        for (size_t j = 0; !plain && j < taken; j++)
-            (void)snprintf(place + used + 4 * j, 5, "\\x%02x", (unsigned char)bytes[i + j]);
-        used += plain ? width : 4 * taken;
-        i += taken;
-    }
-    place[used] = '\0';
-    return place;
 }
 
 /* ---- Columns ---- */

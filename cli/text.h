@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How things look to people: names as bytes that cannot harm a terminal, times in units. */
+/* How texts and times look to people. For bytes from elsewhere see printable.h. */
 #ifndef CLI_TEXT_H
 #define CLI_TEXT_H
 
@@ -8,10 +8,6 @@
 
 /* How many bytes the UTF-8 character there has; 0: it is none. `code` may be NULL. */
 size_t text_character(const char *bytes, size_t left, uint32_t *code);
-
-/* Any bytes as a line: what is UTF-8 and no control character stands for itself, every other byte
- * is written like \x1b. Cut at a whole character if there is no room; returns `place`. */
-char *text_printable(char *place, size_t capacity, const char *bytes, size_t length);
 
 /* How many columns of a terminal a printable text takes, and its longest beginning, in bytes, that
  * takes at most so many. */
