@@ -167,24 +167,35 @@ struct patients {
     char local[512];
 };
 
+/* Words are URLs like those behind --url; all of them are looked at. */
+static bool add_words(struct option_list *urls, int count, char **words)
+{
+    for (int i = 0; i < count && urls->count < OPTION_LIST_MAX; i++)
+        urls->texts[urls->count++] = words[i];
+    bool all = count == 0 || urls->texts[urls->count - 1] == words[count - 1];
+    if (!all)
+        say_error("at most %d servers at a time", OPTION_LIST_MAX);
+    return all;
+}
+
 static int choose(struct session_options *given, int count, char **words, struct patients *who)
 {
-    who->typed = count > 0 || given->urls.count > 0;
+    if (!add_words(&given->urls, count, words))
+        return EXIT_USAGE;
+    who->typed = given->urls.count > 0;
     int code = session_complete(given);
+    who->urls = given->urls;
     if (code != 0)
         return code;
-    who->urls = given->urls;
-    for (int i = 0; i < count; i++) {
-        who->urls.texts[i] = words[i];
-        who->urls.count = (size_t)count;
-    }
-    if (count == 0 && given->local) {
+    if (given->local && who->urls.count == 0) {
         who->urls = (struct option_list){{who->local}, 1};
         return local_start(who->local, sizeof(who->local)) ? 0 : EXIT_NO_SERVER;
     }
-    if (who->urls.count > 0)
+    if (who->urls.count > 0 && !given->local)
         return 0;
-    say_error("no server: give its URL, such as redis://HOST, or set HOLDFAST_URL, or say --local");
+    say_error(given->local ? "--local and a URL exclude each other"
+                           : "no server: give its URL, such as redis://HOST, or set HOLDFAST_URL, "
+                             "or say --local");
     return EXIT_USAGE;
 }
 
@@ -193,10 +204,6 @@ static int run(void *arg, int count, char **words)
     static struct findings findings;
     struct session_options *given = arg;
     struct patients who = {.typed = false};
-    if (count > OPTION_LIST_MAX) {
-        say_error("at most %d servers at a time", OPTION_LIST_MAX);
-        return EXIT_USAGE;
-    }
     int code = choose(given, count, words, &who);
     if (code != 0)
         return code;

@@ -183,6 +183,9 @@ class Doctor(VerbTest):
         result = self.run_it('doctor', 'http://x')
         self.assertEqual(result.code, 64, result)
         self.expect(64, 'doctor', '--nonsense')
+        self.expect(64, 'doctor', '--local', self.server.url)
+        self.expect(64, 'doctor', *[self.server.url] * 17)
+        self.expect(64, 'doctor', '--tls-ca', '/dev/null', self.server.url)
 
 
 if __name__ == '__main__':
