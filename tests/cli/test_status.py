@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """status, ls and revoke: who holds what, and taking it away."""
 import os
+import shutil
 import socket
+import tempfile
 import time
 import unittest
 
@@ -164,6 +166,26 @@ class Several(VerbTest):
             end""", '0')
         self.assertEqual(sorted(self.expect(0, 'ls', '--json', 'n*').json),
                          sorted('n%d' % number for number in range(1, 1501)))
+
+
+class OnThisMachine(VerbTest):
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.mkdtemp(prefix='hf-verbs-')
+        self.local = {'HOME': self.folder, 'XDG_RUNTIME_DIR': self.folder, 'HOLDFAST_URL': 'local:'}
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(self.run_it, 'server', 'stop', env=self.local)
+
+    def test_says_so(self):
+        token = self.expect(0, 'acquire', 'job', env=self.local).line
+        self.assertIn('scope: this machine only\n', self.expect(0, 'status', 'job', env=self.local).out)
+        self.assertIn('this machine only', self.expect(0, 'status', env=self.local).err)
+        self.assertEqual(self.expect(0, 'ls', env=self.local).out, 'job\n')
+        self.assertEqual(self.run_it('ls').code, 1)
+        told = self.expect(0, 'doctor', '--json', '--local', env=self.local).json[0]
+        self.assertTrue(told['safe'])
+        self.assertIn(self.folder, told['url'])
+        self.expect(0, 'release', 'job', token, env=self.local)
 
 
 class Revoke(VerbTest):
