@@ -11,7 +11,9 @@
 
 #include "bell.h"
 #include "exit.h"
+#include "instant.h"
 #include "json.h"
+#include "live.h"
 #include "say.h"
 #include "session.h"
 #include "show.h"
@@ -78,10 +80,16 @@ static void notice(struct attempt *attempt, int signal)
 static void wait_for(struct attempt *attempt, hf_operation operation)
 {
     int what;
-    while ((what = bell_wait(&attempt->bell, -1)) != BELL_NEWS) {
+    while ((what = bell_wait(&attempt->bell, instant_timeout_ms(live_next(), instant_now()))) !=
+           BELL_NEWS) {
+        if (what == BELL_TIMEOUT) {
+            live_show();
+            continue;
+        }
         notice(attempt, what);
         (void)hf_cancel_operation(attempt->session.client, operation);
     }
+    live_end();
     notice(attempt, bell_wait(&attempt->bell, 0));
 }
 
@@ -111,6 +119,8 @@ static void try_it(struct attempt *attempt, const struct acquire_options *given,
         attempt->error = error;
         return;
     }
+    if (wait_ms != 0)
+        live_begin(&given->session, &attempt->session, attempt->name);
     wait_for(attempt, operation);
     attempt->waited_ms = bell_now_ms() - start_ms;
 }

@@ -4,14 +4,17 @@ command under test (from the environment, HOLDFAST), and the verbs run(), start(
 
 Nothing sleeps to hope for an order: wait_until() polls up to a bound. Every process that was started
 is ended by its test, and the end of each test asserts that none is left."""
+import fcntl
 import json
 import os
 import pty
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -152,12 +155,9 @@ class VerbTest(unittest.TestCase):
         Once the prompt is there, the answer is typed."""
         pid, end = pty.fork()
         if pid == 0:
+            if columns:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
             os.execve(HOLDFAST, [HOLDFAST, *words], self.environment({'TERM': 'xterm', **(env or {})}))
-        if columns:
-            import fcntl
-            import struct
-            import termios
-            fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
         shown, typed = b'', answer is None
         limit = time.monotonic() + BOUND_S
         while time.monotonic() < limit:

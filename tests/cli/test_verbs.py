@@ -56,6 +56,14 @@ class Acquire(VerbTest):
         self.assertEqual(seen.code, 0, seen)
         self.expect(0, 'release', 'job', seen.json['token'])
 
+    def test_says_on_a_terminal_whom_it_waits_for(self):
+        self.acquire('job', '--label', 'nightly')
+        code, shown = self.on_terminal('acquire', '-w', '1', 'job', columns=200)
+        self.assertEqual(code, 75, shown)
+        self.assertIn('waiting for job', shown)
+        self.assertIn('nightly', shown)
+        self.assertIn('0 waiting before us', shown)
+
     def test_serves_in_order(self):
         token = self.acquire('job')
         others = []
