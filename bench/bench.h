@@ -60,6 +60,7 @@ workload_function run_w4_p99;
 workload_function run_w4h_rate;
 workload_function run_w4h_wait;
 workload_function run_w6;
+workload_function run_w7;
 workload_function run_server_time;
 workload_function run_w5_commands;
 workload_function run_w5_slowest;

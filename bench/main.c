@@ -75,6 +75,7 @@ static const struct workload workloads[] = {
     PROCESSES("w4h-rate", run_w4h_rate, 450, GATE_VALUE_AT_LEAST, "1/s", 8),
     PROCESSES("w4h-wait", run_w4h_wait, 2, GATE_RATIO_AT_MOST, "us", 8),
     PROCESSES("w6", run_w6, 20, GATE_VALUE_AT_MOST, "ms", 2),
+    LATENCY("w7", run_w7, 3.00, OVER_UNIX, UNPINNED),
     HOLDING("w5-commands", run_w5_commands, 50, "1/s"),
     HOLDING("w5-slowest", run_w5_slowest, 500, "us"),
     HOLDING("w5-processor", run_w5_processor, 0.3, "%"),
