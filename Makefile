@@ -71,7 +71,7 @@ fuzz:
 	@tests/fuzz/run.sh $(BUILD)/fuzz $(SECONDS)
 
 demo: packages all
-	@tools/demo.sh $(BUILD)
+	@tools/demo $(BUILD)
 
 bench: packages all
 	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench.jsonl

@@ -56,6 +56,14 @@ write_basic_package_version_file(${described}/holdfast-config-version.cmake
 install(FILES ${described}/holdfast-config.cmake ${described}/holdfast-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 
+# ---- The command ----
+
+install(TARGETS holdfast_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(NOT CMAKE_CROSSCOMPILING) # else it cannot be asked
+    install(FILES ${CMAKE_BINARY_DIR}/completion/holdfast
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+endif()
+
 # ---- Manuals ----
 
 foreach(section 1 3 5 7 8)
@@ -63,4 +71,5 @@ foreach(section 1 3 5 7 8)
     install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
 file(GLOB documents CONFIGURE_DEPENDS docs/*.md)
-install(FILES ${documents} README.md CHANGELOG.md LICENSE TYPE DOC)
+file(GLOB pictures CONFIGURE_DEPENDS docs/*.svg)
+install(FILES ${documents} ${pictures} README.md README.zh-CN.md CHANGELOG.md LICENSE TYPE DOC)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * The demo (make demo): a few processes add to a counter in a file by reading it, taking their time
- * and writing it back. First without a lock, where updates get lost; then with one, while a worker
- * takes longer than its lease (which the library renews), another one is killed and a third one
- * stopped past its lease, where none may get lost. This file is the story; it takes no part in the
- * contest, so what it shows is what the workers report.
+ * The demo of the library (examples/demo.sh): a few processes add to a counter in a file by reading
+ * it, taking their time and writing it back. First without a lock, where updates get lost; then
+ * with one, while a worker takes longer than its lease (which the library renews), another one is
+ * killed and a third one stopped past its lease, where none may get lost. This file is the story;
+ * it takes no part in the contest, so what it shows is what the workers report.
  *
  * Order never depends on sleeping and hoping: a worker that is to be killed or stopped first says
  * that it stands between its read and its write, and stays there. Times shown are the workers'.

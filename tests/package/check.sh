@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Installs the library into a temporary folder and uses it as strangers do: a program of ten lines,
+# Installs everything into a temporary folder and uses it as strangers do: a program of ten lines,
 # built with pkg-config and with CMake, against the shared and the static library, and run against a
-# server of its own. The tree is moved after it was installed: nothing in it may know where it was
-# built or where it was put first. However this script ends, server and folder go with it.
+# server of its own; then the command. The tree is moved after it was installed: nothing in it may
+# know where it was built or where it was put first. However this script ends, server and folder go
+# with it.
 #
 #     tests/package/check.sh SOURCE_DIR RELEASE_DIR
 set -eu
@@ -43,7 +44,9 @@ mv "$folder/stage/usr/local" "$tree"
 
 pc=$(find "$tree" -name holdfast.pc)
 lib=$(dirname "$(dirname "$pc")")
-for file in include/holdfast.h share/man/man3/holdfast.3 share/doc/holdfast/README.md \
+for file in include/holdfast.h bin/holdfast share/man/man1/holdfast.1 share/man/man3/holdfast.3 \
+    share/bash-completion/completions/holdfast share/doc/holdfast/README.md \
+    share/doc/holdfast/README.zh-CN.md share/doc/holdfast/demo.svg \
     share/doc/holdfast/CHANGELOG.md share/doc/holdfast/LICENSE share/doc/holdfast/safety.md; do
     [ -s "$tree/$file" ] || fail "$file is not installed"
 done
@@ -111,3 +114,24 @@ for program in pc_shared pc_static cmake/with_holdfast cmake/with_holdfast_stati
     echo "$program: $said" | tr '\n' ' '
     echo
 done
+
+# ---- The command ----
+
+command=$tree/bin/holdfast
+! needs "$command" || fail "the command needs libholdfast.so.0, which it should contain"
+[ "$("$command" --version)" = "holdfast $version" ] || fail "the command is $("$command" --version)"
+"$command" --completion | cmp - "$tree/share/bash-completion/completions/holdfast" ||
+    fail "the completion is not that of the command"
+# shellcheck disable=SC2016
+bash -c '. "$1"; COMP_WORDS=(holdfast run --fo); COMP_CWORD=2; _holdfast
+    [ "${COMPREPLY[*]}" = --foreground ]' - "$tree/share/bash-completion/completions/holdfast" ||
+    fail "the completion does not know --foreground"
+
+export HOME="$folder" HOLDFAST_URL="unix://$folder/redis.sock"
+unset XDG_CONFIG_HOME HOLDFAST_CONFIG HOLDFAST_PREFIX
+said=$("$command" run -n package -- sh -c 'echo "$HOLDFAST_FENCE"; exit 3') && code=0 || code=$?
+[ "$code" -eq 3 ] || fail "the command ends with $code instead of 3"
+[ "$said" -gt "$last" ] || fail "the command's fence is $said, after $last"
+"$command" run package -- "$command" run -n package -- true 2>"$folder/log" && code=0 || code=$?
+[ "$code" -eq 75 ] || { cat "$folder/log"; fail "a second one ends with $code instead of 75"; }
+echo "command: fence $said"

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs the demo against a redis-server of its own: a unix socket in a temporary folder, no port.
-# However this script ends, server and folder go with it; should it be killed outright, the kernel
-# takes the server down. The demo waits for the server itself, because a client can.
+# Runs the library's demo, holdfast-demo, against a redis-server of its own: a unix socket in a
+# temporary folder, no port. However this script ends, server and folder go with it; should it be
+# killed outright, the kernel takes the server down. The demo waits for the server itself, because
+# a client can. (The demo of the command is tools/demo.)
 #
-#     tools/demo.sh [BUILD_DIR]
+#     examples/demo.sh [BUILD_DIR]
 set -u
 
 build=${1:-build}
