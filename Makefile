@@ -11,7 +11,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test test-poll tsan sim sim-build mutants chaos fuzz demo bench install uninstall deb \
+.PHONY: all test test-poll tsan sim sim-build mutants chaos fuzz demo record bench install uninstall deb \
         deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
@@ -72,6 +72,10 @@ fuzz:
 
 demo: packages all
 	@tools/demo $(BUILD)
+
+# The picture of the README; takes as long as it plays.
+record: packages all
+	@tools/record $(BUILD)
 
 bench: packages all
 	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench.jsonl
