@@ -3,11 +3,13 @@
 """Checks that README.zh-CN.md keeps up with README.md, as far as a program can see it: the same
 headings by level, the same code, tables of the same size, the same links, the same words in `code`;
 and that whoever changed the English text has looked at the Chinese one, which says so by the hash
-of the former. Also that the picture of both is a picture: docs/demo.svg.
+of the former. Also that the picture of both is a picture, docs/demo.svg, and that the tests exist
+that docs/safety.md calls as witnesses.
 
   check_readme.py check SOURCE_DIR
   check_readme.py self-test SOURCE_DIR             the check sees planted faults
 """
+import fnmatch
 import hashlib
 import os
 import re
@@ -17,6 +19,7 @@ import tempfile
 import xml.etree.ElementTree
 
 ENGLISH, CHINESE, PICTURE = 'README.md', 'README.zh-CN.md', 'docs/demo.svg'
+SAFETY = 'docs/safety.md'
 PICTURE_MAX = 100 * 1000
 MARK = re.compile(r'<!-- sha256 of README\.md: (\w+) -->')
 
@@ -85,8 +88,23 @@ def check_picture(root):
         yield f'{PICTURE}: names a place of the machine that it was made on, {place}'
 
 
+def check_witnesses(root):
+    """Files by their names, functions of the command's tests by theirs."""
+    files, functions = set(), set()
+    for folder, _, names in os.walk(os.path.join(root, 'tests')):
+        files |= set(names)
+        for name in names:
+            if name.endswith('.py'):
+                functions |= set(re.findall(r'def (test_\w+)', read(folder, name)))
+    for name, extension in re.findall(r'\b(test_\w+)(\*?\.(?:py|c))?', read(root, SAFETY)):
+        wanted = fnmatch.filter(files, name + extension) if extension else {name} & functions
+        if not wanted:
+            yield f'{SAFETY}: there is no {name}{extension}'
+
+
 def check(root):
     yield from check_languages(root)
+    yield from check_witnesses(root)
     yield from check_links(root)
     yield from check_picture(root)
 
@@ -103,6 +121,8 @@ def check_self(root):
         (CHINESE, r'`HF_EDENIED`', '`HF_EUNSAFE`', 'words'),
         (CHINESE, r'sha256 of README\.md: \w+', 'sha256 of README.md: 1', 'has changed'),
         (ENGLISH, r'\(docs/wire\.md\)', '(docs/wires.md)', 'docs/wires.md'),
+        (SAFETY, r'test_crash\.c', 'test_crush.c', 'test_crush.c'),
+        (SAFETY, r'test_a_hold_outlives_the_server', 'test_a_hold_outlives_us', 'outlives_us'),
         (PICTURE, r'</svg>', '', PICTURE),
         (PICTURE, r'</svg>', ' ' * PICTURE_MAX + '</svg>', 'bytes'),
         (PICTURE, r'<text ', '<text x="1">/tmp/x</text><text ', '/tmp/x'),
@@ -113,7 +133,7 @@ def check_self(root):
             for name in os.listdir(root):
                 if os.path.isfile(os.path.join(root, name)):
                     shutil.copy(os.path.join(root, name), copy)
-            for folder in ('docs', 'examples', 'include'):
+            for folder in ('docs', 'examples', 'include', 'tests'):
                 shutil.copytree(os.path.join(root, folder), os.path.join(copy, folder))
             text = read(copy, path)
             changed = re.sub(pattern, lambda _: replacement, text, count=1)
