@@ -4,6 +4,7 @@
  * Detaching ends what we do for a hold and leaves the lock alone. Attaching is a renewal, sent for
  * a hold that nobody here has yet: what the server answers decides whether there is one. If it
  * fails, the hold is dropped and not released, for the lock is not ours to give back. */
+#include "base/mutant.h"
 #include "core/fail.h"
 #include "core/state.h"
 
@@ -17,7 +18,8 @@ static hf__request *request_of(hf_hold *hold)
 /* Whether a copy of its acquire may reach the server after the release, which others will send. */
 static bool may_be_late(const hf_hold *hold)
 {
-    return hold->copy_lost || hold->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT;
+    bool late = hold->copy_lost || hold->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT;
+    return late && !HF__MUTANT(DETACH_FORGETS);
 }
 
 hf_status hf__detach(hf_hold *handle, bool *late)
@@ -31,6 +33,8 @@ hf_status hf__detach(hf_hold *handle, bool *late)
     hf__reentry_leave(handle);
     hf__renew_end_calls(hold, HF_EINVAL, "the hold was detached by another thread");
     hf__reentry_forbid(hold);
+    if (HF__MUTANT(DETACH_RENEWS))
+        return HF_OK;
     hf__watch_end(hold);
     hf__stats_ended(hold);
     hf__hold_over(hold);
@@ -74,7 +78,7 @@ void hf__attach_start(hf__core *core, hf__call *call)
 bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
     atomic_store(&hold->deadline_ns, 1); /* long ago, so that any other is later */
-    hf__hold_believe(hold, sent, remaining_ms);
+    hf__hold_believe(hold, HF__MUTANT(ATTACH_EARLY) ? hold->core->now : sent, remaining_ms);
     if (hf__hold_expired(hold)) {
         hf__attach_fail(hold, HF_ELOST, "the lease ended before the server's answer came");
         return false;
@@ -92,7 +96,10 @@ void hf__attach_fail(hf_hold *hold, hf_status status, const char *text)
     hf__call *call = call_of(hold);
     hold->attaching = false;
     hf__list_remove(&hold->extends, &call->node);
-    hf__hold_over(hold);
+    if (HF__MUTANT(ATTACH_RELEASES) && !hold->core->closing)
+        hf__release_in_background(hold);
+    else
+        hf__hold_over(hold);
     hold->core->stats.failures++;
     hf__call_done(hold->core, call, status, text);
 }

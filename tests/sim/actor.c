@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Actors use locks as an application does: acquire, work in steps while the hold is valid, extend
  * now and then, sometimes acquire the same lock once more, write the registers, release in any
- * order; sometimes they sit on a hold for long, whether it is still theirs or not.
+ * order; sometimes they sit on a hold for long, whether it is still theirs or not; and sometimes
+ * they send it to another client (tokens.c), which goes on with it.
  *
  * An actor is a thread, with a number that no other thread of its client has or had. Sometimes it
  * ends while it holds something: then its handles are kept by somebody who gives them back later,
@@ -153,6 +154,15 @@ static void acquire(world *w, int index, int number, const sim_handle *held)
                    lock_names[wish.lock]);
 }
 
+static void goes_on(world *w, int index, int number)
+{
+    sim_actor *a = &w->clients[index].actors[number];
+    int left = 0;
+    (void)any_slot(w, &w->clients[index], number, &left);
+    a->state = left > 0 ? ACTOR_WORKS : ACTOR_THINKS;
+    schedule(w, index, number, MS(draw_between(w, 0, 60)));
+}
+
 static void release(world *w, int index, int number, int slot)
 {
     sim_client *c = &w->clients[index];
@@ -170,10 +180,7 @@ static void release(world *w, int index, int number, int slot)
     client_step(w, index, &event);
     world_log(w, "client %d.%d: let go %s: %s", index, number, strchr(a->subject.value, ':'),
               hf_status_name(event.status));
-    int left = 0;
-    (void)any_slot(w, c, number, &left);
-    a->state = left > 0 ? ACTOR_WORKS : ACTOR_THINKS;
-    schedule(w, index, number, MS(draw_between(w, 0, 60)));
+    goes_on(w, index, number);
 }
 
 static void extend(world *w, int index, int number, int slot)
@@ -195,6 +202,81 @@ static void extend(world *w, int index, int number, int slot)
     a->state = ACTOR_EXTENDS;
     hf__call call = {.kind = HF__CALL_EXTEND, .hold = h->hold, .lease = hf__span_ms(lease_ms)};
     begin_call(w, index, number, call, 0); /* its bound moves */
+}
+
+/* ---- Tokens ---- */
+
+/* One that was re-entered is not detached, and nothing happens to it. */
+static void detach_in_vain(world *w, int index, int number, int slot)
+{
+    hf_hold *hold = w->clients[index].handles[slot].hold;
+    hf__event event = {.kind = HF__EVENT_DETACH, .hold = hold};
+    client_step(w, index, &event);
+    if (event.status != HF_EINVAL)
+        world_fail(w, "client %d.%d: detached what it has re-entered: %s", index, number,
+                   hf_status_name(event.status));
+    goes_on(w, index, number);
+}
+
+/* What it has read goes with the token, or is written first. */
+static void detach(world *w, int index, int number, int slot, sim_token *place)
+{
+    sim_client *c = &w->clients[index];
+    sim_handle *h = &c->handles[slot];
+    bool valid = hf__hold_remaining(h->hold, local_now(w, c)).ns > 0;
+    bool carries = valid && draw(w, 2) == 0;
+    sim_token token = tokens_of(w, h);
+    token.writes = carries && h->writes;
+    h->writes &= !carries;
+    hf__event event = {.kind = HF__EVENT_DETACH, .hold = take_away(w, index, slot)};
+    client_step(w, index, &event);
+    world_log(w, "client %d.%d: detach %s: %s%s", index, number, strchr(h->value, ':'),
+              hf_status_name(event.status), event.late ? ", late" : "");
+    if (event.status != (valid ? HF_OK : HF_ELOST))
+        world_fail(w, "client %d.%d: detached %s, which is %s: %s", index, number,
+                   lock_names[h->wish.lock], valid ? "valid" : "lost",
+                   hf_status_name(event.status));
+    if (event.status == HF_OK) {
+        *place = token;
+        place->late = event.late;
+        tokens_send(w, place);
+    }
+    goes_on(w, index, number);
+}
+
+static int idle_actor(const world *w, const sim_client *c)
+{
+    int first = 0;
+    for (int n = 0; free_slots(c, &first) > ACTORS_MAX && n < w->plan.actors; n++)
+        if (c->actors[n].state == ACTOR_THINKS && !c->actors[n].final)
+            return n;
+    return -1;
+}
+
+bool actor_attach(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    sim_token *token = &w->tokens[number];
+    int chosen = c->alive && !c->paused ? idle_actor(w, c) : -1;
+    if (chosen < 0)
+        return false;
+    sim_actor *a = &c->actors[chosen];
+    sim_wish wish = wish_draw_attach(w, a, token);
+    a->subject = (sim_handle){.wish = wish, .actor = chosen, .stretched = token->stretched};
+    a->subject.longest_ms = wish.lease_ms > token->longest_ms ? wish.lease_ms : token->longest_ms;
+    memcpy(a->subject.value, token->value, sizeof(token->value));
+    a->slot = number;
+    a->state = ACTOR_ATTACHES;
+    token->state = TOKEN_ATTACHING;
+    token->client = index;
+    token->longest_ms = a->subject.longest_ms;
+    world_log(w, "client %d.%d: attach %s lease %lld/%lld/%lld max %lld as %s", index, chosen,
+              lock_names[wish.lock], (long long)wish.lease_ms, (long long)wish.interval_ms,
+              (long long)wish.timeout_ms, (long long)wish.max_hold_ms, token->value);
+    hf__call call = {.kind = HF__CALL_ATTACH, .lease = hf__span_ms(wish.lease_ms)};
+    call.hold = wish_attach_hold(c, index, &wish, token);
+    begin_call(w, index, chosen, call, MS(w->plan.call_timeout_ms));
+    return true;
 }
 
 /* ---- Threads that end ---- */
@@ -241,11 +323,18 @@ static bool may_begin_more(const world *w, const sim_actor *a)
     return !w->resting && !a->final && !w->finished;
 }
 
+/* Where the token goes; NULL: it is not detached. */
+static sim_token *wants_token(world *w)
+{
+    return w->plan.tokens && draw(w, w->plan.crowd ? 20 : 6) == 0 ? tokens_find_place(w) : NULL;
+}
+
 static void work(world *w, int index, int number)
 {
     sim_client *c = &w->clients[index];
     sim_actor *a = &c->actors[number];
     int count = 0, unused = 0;
+    sim_token *place = NULL;
     int slot = any_slot(w, c, number, &count);
     const sim_handle *h = &c->handles[slot];
     hf__span left = hf__hold_remaining(h->hold, local_now(w, c));
@@ -259,6 +348,11 @@ static void work(world *w, int index, int number)
     } else if (more && draw(w, w->plan.crowd ? 30 : 7) == 0 && count < NESTED_MAX &&
                free_slots(c, &unused) > 4) {
         acquire(w, index, number, h);
+    } else if (more && (place = wants_token(w)) != NULL) {
+        if (is_last(c, h))
+            detach(w, index, number, slot, place);
+        else
+            detach_in_vain(w, index, number, slot);
     } else if (draw(w, w->plan.crowd ? 30 : 5) == 0) {
         extend(w, index, number, slot);
     } else if (more && !w->quiet && draw(w, w->plan.crowd ? 200 : 16) == 0) {
@@ -291,7 +385,8 @@ void actor_go_on(world *w, int index, int number)
     }
 }
 
-static void acquired(world *w, int index, int number)
+/* The handle that the actor has got. */
+static sim_handle *take_handle(world *w, int index, int number)
 {
     sim_client *c = &w->clients[index];
     sim_actor *a = &c->actors[number];
@@ -306,14 +401,39 @@ static void acquired(world *w, int index, int number)
     h->granted_ns = h->last_valid_ns = w->now_ns;
     h->fence = hf__hold_fence(h->hold);
     c->held |= 1u << slot;
-    turns_granted(w, index, a, h);
-    states_granted(w, index, h);
-    fences_granted(w, index, a, h);
+    return h;
+}
+
+static void begin_work(world *w, int index, int number)
+{
+    sim_actor *a = &w->clients[index].actors[number];
     a->steps_left = (int)draw_between(w, 0, 4);
     a->state = ACTOR_WORKS;
     schedule(w, index, number, work_ns(w));
     if (fault_happens(w, FAULT_PAUSE))
         client_pause(w, index, MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)), false);
+}
+
+static void acquired(world *w, int index, int number)
+{
+    sim_handle *h = take_handle(w, index, number);
+    turns_granted(w, index, &w->clients[index].actors[number], h);
+    states_granted(w, index, h);
+    fences_granted(w, index, &w->clients[index].actors[number], h);
+    begin_work(w, index, number);
+}
+
+static void attached(world *w, int index, int number)
+{
+    sim_token *token = &w->tokens[w->clients[index].actors[number].slot];
+    sim_handle *h = take_handle(w, index, number);
+    bool stretched = token->stretched || h->longest_ms > h->wish.lease_ms;
+    states_granted(w, index, h);
+    h->stretched |= stretched;
+    fences_attached(w, index, h, token);
+    w->stats.attached++;
+    token->state = TOKEN_NONE;
+    begin_work(w, index, number);
 }
 
 void actor_call_done(world *w, int index, int number)
@@ -322,14 +442,18 @@ void actor_call_done(world *w, int index, int number)
     sim_actor *a = &c->actors[number];
     hf_status status = a->call.error.status;
     hf__call_kind kind = a->call.kind;
-    static const char *const kinds[] = {"acquire", "release", "extend", "query", "close"};
+    static const char *const kinds[] = {"acquire", "release", "extend", "attach", "query", "close"};
     world_log(w, "client %d.%d: %s %s %s: %s", index, number, kinds[kind],
               strchr(a->subject.value, ':'), hf_status_name(status), a->call.error.text);
     check_call(w, index, number);
+    if (kind == HF__CALL_ATTACH && status != HF_OK)
+        tokens_refused(w, a->slot, status);
     int left = 0;
     (void)any_slot(w, c, number, &left);
     if (kind == HF__CALL_ACQUIRE && status == HF_OK) {
         acquired(w, index, number);
+    } else if (kind == HF__CALL_ATTACH && status == HF_OK) {
+        attached(w, index, number);
     } else if (left > 0) {
         a->state = ACTOR_WORKS;
         schedule(w, index, number, MS(draw_between(w, 0, 100)));

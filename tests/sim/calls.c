@@ -97,6 +97,17 @@ static void check_release(world *w, int index, int number)
                    lock_names[a->subject.wish.lock]);
 }
 
+/* A server that no longer knows a hold has not got it, unless a copy of the acquire comes late. */
+static void check_attach(world *w, int index, int number, hf_status status)
+{
+    const sim_actor *a = &w->clients[index].actors[number];
+    server_set_clock(w);
+    if (status == HF_ELOST && strstr(a->call.error.text, "no longer knows") != NULL &&
+        !w->plan.beyond && !w->plan.very_late && check_server_has(w, &a->subject))
+        world_fail(w, "client %d.%d: did not attach %s, but the server has it", index, number,
+                   lock_names[a->subject.wish.lock]);
+}
+
 /* An extend ends with its hold, whose deadline the watchdog may have moved meanwhile. */
 static int64_t bound_of(const world *w, int index, const sim_actor *a)
 {
@@ -123,4 +134,6 @@ void check_call(world *w, int index, int number)
         check_extend(w, a);
     else if (a->call.kind == HF__CALL_RELEASE && status == HF_OK)
         check_release(w, index, number);
+    else if (a->call.kind == HF__CALL_ATTACH)
+        check_attach(w, index, number, status);
 }

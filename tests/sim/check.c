@@ -104,6 +104,7 @@ void check_beliefs(world *w)
         for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1)
             check_handle(w, i, &c->handles[__builtin_ctz(left)]);
     }
+    tokens_check(w);
 }
 
 /* ---- What the judge is told ---- */

@@ -192,6 +192,7 @@ void client_kill(world *w, int index)
     for (int i = 0; i < HANDLES_MAX; i++)
         if (c->handles[i].hold != NULL)
             check_belief_over(w, index, &c->handles[i]);
+    tokens_client_dies(w, index);
     client_free(c);
     world_schedule(w, (sim_event){.kind = EVENT_START, .index = index, .generation = c->generation},
                    MS(draw_between(w, 1, 500)));

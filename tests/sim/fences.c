@@ -146,6 +146,27 @@ void fences_granted(world *w, int index, sim_actor *a, sim_handle *h)
     read_registers(w, h);
 }
 
+/* Who takes up a hold has its fence, which within the assumptions nobody has passed meanwhile; and
+ * goes on with what was read before, or reads anew what was written before. */
+void fences_attached(world *w, int index, sim_handle *h, const sim_token *token)
+{
+    const sim_lock *lock = &w->locks[h->wish.lock];
+    if (h->fence != token->fence || hf__hold_fence_top(h->hold) != token->fence_top)
+        world_fail(w, "client %d.%d: attached %s with fence %llu instead of %llu", index, h->actor,
+                   lock_names[h->wish.lock], (unsigned long long)h->fence,
+                   (unsigned long long)token->fence);
+    if (!w->plan.beyond && !lock->excused && h->fence < fences_highest(lock))
+        world_fail(w, "client %d.%d: attached %s with fence %llu after %llu had been told", index,
+                   h->actor, lock_names[h->wish.lock], (unsigned long long)h->fence,
+                   (unsigned long long)fences_highest(lock));
+    read_registers(w, h);
+    if (!token->writes)
+        return;
+    h->fence_accepted = token->fence_accepted;
+    h->read_value = token->read_value;
+    h->fenced_value = token->fenced_value;
+}
+
 void fences_broken(world *w, int index, sim_query *query)
 {
     sim_lock *lock = &w->locks[query->lock];

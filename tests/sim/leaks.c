@@ -11,13 +11,17 @@
 hf_hold *check_hold_of(const sim_client *c, const char *value)
 {
     const hf__list *holds = &c->core->holds;
+    hf_hold *over = NULL;
     for (hf__node *n = hf__list_first(holds); n != NULL; n = hf__list_next(holds, n)) {
         hf_hold *hold = HF__ENTRY(n, hf_hold, node);
         hf__slice own = hf__hold_value(hold);
-        if (own.length == strlen(value) && memcmp(own.bytes, value, own.length) == 0)
+        if (own.length != strlen(value) || memcmp(own.bytes, value, own.length) != 0)
+            continue;
+        if (hold->stage != HF__HOLD_OVER)
             return hold;
+        over = hold; /* it was detached, and perhaps taken up again */
     }
-    return NULL;
+    return over;
 }
 
 /* ---- Locks that are held for nobody ---- */
@@ -30,19 +34,20 @@ static bool is_in_hands(const sim_client *c, const hf_hold *hold)
     return false;
 }
 
+/* By the client that acquired it, unless that was killed; or by one that has taken up its token. */
 static void check_value_is_known(world *w, int lock, const char *value)
 {
+    bool known = queues_client_of(w, value) < 0 || tokens_know(w, value);
     for (int i = 0; i < w->plan.clients; i++) {
         const sim_client *c = &w->clients[i];
-        size_t id = strlen(c->config.client_id);
-        if (!c->alive || strncmp(value, c->config.client_id, id) != 0)
-            continue;
-        const hf_hold *hold = check_hold_of(c, value);
-        if (hold == NULL)
-            world_fail(w, "%s is held as %s for nobody", lock_names[lock], value);
-        else if (hold->stage == HF__HOLD_HELD && !is_in_hands(c, hold))
+        const hf_hold *hold = c->alive ? check_hold_of(c, value) : NULL;
+        known |= hold != NULL;
+        if (hold != NULL && hold->stage == HF__HOLD_HELD && !hold->attaching &&
+            !is_in_hands(c, hold))
             world_fail(w, "%s is held as %s, which nobody can release", lock_names[lock], value);
     }
+    if (!known)
+        world_fail(w, "%s is held as %s for nobody", lock_names[lock], value);
 }
 
 typedef struct holders {
@@ -155,6 +160,7 @@ void check_leaks(world *w)
                    (w->gave_up_ns > 0 && w->now_ns - w->gave_up_ns < MS(w->plan.lease_min_ms));
     server_set_clock(w);
     queues_look(w);
+    tokens_check_cores(w);
     for (int lock = 0; lock < LOCKS && !w->plan.beyond; lock++) {
         check_leak(w, lock, excused);
         if (!excused)

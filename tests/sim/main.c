@@ -85,7 +85,8 @@ static int64_t faults_of(const sim_stats *stats)
 #define SUMS(X)                                                                               \
     X(steps) X(grants) X(extends) X(losses) X(refusals) X(unknowns) X(nested) X(joined)       \
     X(renewals) X(jeopardies) X(told_lost) X(revoked) X(broken) X(inspected) X(fenced_writes) \
-    X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns)
+    X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns) X(detached) X(attached)        \
+    X(unattached) X(dropped)
 /* clang-format on */
 
 static void add(batch *b, const world *w)
@@ -138,6 +139,9 @@ static void print_batch(batch *b)
            (long long)t->inspected, (long long)t->broken);
     printf("  queued %lld times, %lld grants by message, %lld from thread to thread\n",
            (long long)t->queued, (long long)t->pushed, (long long)t->turns);
+    printf("  %lld detached: %lld attached, %lld attempts failed, %lld dropped\n",
+           (long long)t->detached, (long long)t->attached, (long long)t->unattached,
+           (long long)t->dropped);
     printf("  fenced register: %lld writes, %lld refused; %lld locks whose server forgot fence and "
            "time\n",
            (long long)t->fenced_writes, (long long)t->fenced_refusals, (long long)t->excused);
@@ -185,6 +189,10 @@ static int judge_batch(const batch *b)
     }
     if (b->runs >= CONTROL_SEEDS && (b->total.pushed == 0 || b->total.turns == 0)) {
         printf("nobody was handed a lock by message, or by another thread\n");
+        failed = 1;
+    }
+    if (b->runs >= CONTROL_SEEDS && (b->total.attached == 0 || b->total.dropped == 0)) {
+        printf("no hold went from client to client, or none got lost on the way\n");
         failed = 1;
     }
     return failed;

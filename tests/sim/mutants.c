@@ -297,6 +297,16 @@ const sim_mutant mutants[] = {
     {"turn-owner", "holds with an owner are passed on", 500, .core = HF__MUTANT_TURN_OWNER},
     {"turn-late", "a lock is passed on for ever", 500, .core = HF__MUTANT_TURN_LATE},
     {"turn-fence", "a lock is passed on with its fence", 500, .core = HF__MUTANT_TURN_FENCE},
+
+    /* From client to client. */
+    {"attach-releases", "an attach that fails releases the lock", 500,
+     .core = HF__MUTANT_ATTACH_RELEASES},
+    {"attach-early", "deadline of an attached hold from the reply", 500,
+     .core = HF__MUTANT_ATTACH_EARLY},
+    {"detach-forgets-late", "a token does not say that a copy may be late", 500,
+     .core = HF__MUTANT_DETACH_FORGETS},
+    {"detach-renews", "a detached hold is renewed as before", 500,
+     .core = HF__MUTANT_DETACH_RENEWS},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

@@ -18,6 +18,7 @@ enum {
     NESTED_MAX = 3,   /* handles of one actor */
     LOCKS = 3,
     OWNERS = 2,
+    TOKENS_MAX = 32,   /* at a time */
     FENCES_MAX = 8192, /* remembered fences; a power of two */
     WIRES_MAX = SIM_CONNECTIONS_MAX,
     VALUES_MAX = 16384,           /* remembered values of holds; a power of two */
@@ -48,6 +49,7 @@ typedef enum actor_state {
     ACTOR_WORKS,
     ACTOR_EXTENDS,
     ACTOR_RELEASES,
+    ACTOR_ATTACHES,
     ACTOR_DONE
 } actor_state;
 
@@ -90,6 +92,31 @@ typedef struct sim_handle {
     int64_t read_value, fenced_value;
 } sim_handle;
 
+typedef enum token_state {
+    TOKEN_NONE,
+    TOKEN_UNDER_WAY,
+    TOKEN_ATTACHING, /* a client has asked for it */
+    TOKEN_DROPPED    /* nobody will; or who had it was killed */
+} token_state;
+
+typedef struct sim_token { /* a hold that nobody has */
+    token_state state;
+    int client;    /* attaching */
+    int tries;     /* that found nobody to take it up */
+    sim_wish wish; /* its lock, owner and party count */
+    char value[128];
+    uint64_t fence, fence_top;
+    int64_t lease_ms;
+    bool late;
+    int64_t longest_ms; /* lease ever asked for */
+    bool stretched;
+    int64_t until_ms; /* by the server's clock: it has it until then, whoever does what */
+    int64_t gone_ns;  /* in true time: and not after that, unless it is taken up */
+    /* What its last holder has read in the registers, and not written. */
+    bool writes, fence_accepted;
+    int64_t read_value, fenced_value;
+} sim_token;
+
 typedef struct sim_actor {
     actor_state state;
     uint64_t generation; /* of its EVENT_ACTOR */
@@ -97,7 +124,7 @@ typedef struct sim_actor {
     uint64_t party;      /* that thread, and no other one ever */
     hf__call call;
     sim_handle subject; /* what the call is about, as it was when the call began */
-    int slot;           /* of that handle; acquire: none yet */
+    int slot;           /* of that handle; acquire: none yet; attach: of the token */
     bool was_last;      /* release: no other handle of the hold is left */
     int64_t bound_ns;   /* of the current call; INT64_MAX: none */
     int64_t call_began_ns;
@@ -209,6 +236,7 @@ typedef struct sim_stats {
     int64_t nested, joined, renewals, jeopardies, told_lost, revoked, broken, inspected;
     int64_t fenced_writes, fenced_refusals, excused;
     int64_t queued, pushed, turns;
+    int64_t detached, attached, unattached, dropped;
     int64_t faults[FAULT_COUNT];
 } sim_stats;
 

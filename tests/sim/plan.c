@@ -73,4 +73,5 @@ void plan_draw(sim_plan *plan, uint64_t seed)
             plan->chance[i] = highest[i] * share;
     }
     plan->checks = (int)hf__random_below(&random, 3);
+    plan->tokens = hf__random_below(&random, 2) == 0;
 }

@@ -52,6 +52,7 @@ typedef struct sim_plan {
     bool denies_some; /* or one client may not */
     int64_t work_ms;  /* of one step of work, up to that */
     bool crowd;       /* many threads that want much the same */
+    bool tokens;      /* holds go from client to client */
     int64_t delay_ns; /* of an ordinary message, up to that */
     int64_t lease_min_ms, lease_max_ms, lease_usual_ms;
     int64_t fence_keep_ms;

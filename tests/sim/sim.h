@@ -8,6 +8,7 @@
  *   client.c   clients and their clocks          nemesis.c  what goes wrong
  *   actor.c    what applications do              query.c    people who look from outside
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
+ *   tokens.c   holds between two clients
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -44,6 +45,7 @@ typedef enum event_kind {
     EVENT_KEEPER,     /* client, handle in `actor`: who keeps it gives it back */
     EVENT_QUERY,      /* client: goes on with what it asks */
     EVENT_TOLD,       /* client: a callback returns */
+    EVENT_TOKEN,      /* token in `index`: somebody gets it */
     EVENT_START,      /* client, after it was killed */
     EVENT_SERVER_UP,
     EVENT_NEMESIS,
@@ -80,6 +82,8 @@ struct world {
     sim_wire wires[WIRES_MAX];
     sim_client clients[CLIENTS_MAX];
     sim_lock locks[LOCKS];
+    sim_token tokens[TOKENS_MAX];
+    int token_count;  /* those in use are among the first so many */
     uint64_t parties; /* the last one that was given out */
     int64_t lull_until_ns;
     history *history;   /* beliefs, for the judge that also judges live runs */
@@ -140,6 +144,8 @@ void actor_begin(world *world, int index, int number); /* a new thread */
 void actor_go_on(world *world, int index, int number);
 void actor_call_done(world *world, int index, int number);
 void actor_give_back_kept(world *world, int index, int slot);
+/* An actor of the client that takes up the token; false: none has time. */
+bool actor_attach(world *world, int index, int token);
 void actor_all_go_on(world *world);    /* after a rest */
 void actor_finish_round(world *world); /* everybody once more, then close */
 bool actor_all_done(const world *world);
@@ -148,6 +154,21 @@ bool actor_all_done(const world *world);
 sim_wish wish_draw(world *world, const sim_actor *actor);
 void wish_draw_limits(world *world, const sim_actor *actor, bool bounded, hf__call *call);
 hf_hold *wish_new_hold(sim_client *client, int index, const sim_actor *actor, const sim_wish *wish);
+sim_wish wish_draw_attach(world *world, const sim_actor *actor, const sim_token *token);
+hf_hold *wish_attach_hold(sim_client *client, int index, const sim_wish *wish,
+                          const sim_token *token);
+
+/* tokens.c */
+sim_token *tokens_find_place(world *world); /* NULL: there are too many */
+sim_token tokens_of(world *world, const sim_handle *handle);
+void tokens_send(world *world, sim_token *token);
+void tokens_arrive(world *world, int number);
+void tokens_refused(world *world, int number, hf_status status); /* its attach failed */
+void tokens_client_dies(world *world, int index);
+void tokens_check(world *world);                         /* after every step of anybody */
+void tokens_check_cores(world *world);                   /* now and then */
+bool tokens_know(const world *world, const char *value); /* the server may have it for nobody */
+bool tokens_over(const world *world);
 
 /* query.c */
 void query_begin(world *world, int index, hf__query_kind kind);
@@ -202,6 +223,7 @@ void check_bound(world *world, int client, int64_t began_ns, int64_t paused_befo
 void fences_begin(world *world);
 void fences_call_begins(world *world, sim_actor *actor);
 void fences_granted(world *world, int client, sim_actor *actor, sim_handle *handle);
+void fences_attached(world *world, int client, sim_handle *handle, const sim_token *token);
 uint64_t fences_highest(const sim_lock *lock);
 void fences_broken(world *world, int client, sim_query *query);
 void fences_write(world *world, int client, const sim_handle *handle, bool valid);

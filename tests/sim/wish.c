@@ -63,24 +63,56 @@ static void listener(void *arg, const hf_event *event)
     (void)event;
 }
 
-hf_hold *wish_new_hold(sim_client *c, int index, const sim_actor *a, const sim_wish *wish)
+/* As hf_attach() does it: the lease is that of the token or another one. */
+sim_wish wish_draw_attach(world *w, const sim_actor *a, const sim_token *token)
+{
+    sim_wish wish = wish_draw(w, a);
+    wish.lock = token->wish.lock;
+    wish.owner = token->wish.owner;
+    wish.party = token->wish.party;
+    wish.reenters = false;
+    wish.lease_ms = draw(w, 3) > 0 ? token->lease_ms
+                                   : draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
+    wish.interval_ms = wish.timeout_ms = wish.max_hold_ms = 0;
+    draw_watchdog(w, &wish);
+    return wish;
+}
+
+static hf__wish whole_wish(sim_client *c, int index, uint64_t thread, const sim_wish *wish)
 {
     const char *owner = wish->owner != NO_OWNER ? owner_names[wish->owner] : "";
-    hf__wish all = {.who = {.client_id = c->config.client_id,
-                            .host = "sim",
-                            .pid = (uint64_t)index,
-                            .thread = a->thread,
-                            .number = ++c->numbers},
-                    .prefix = {"", 0},
-                    .name = hf__slice_text(lock_names[wish->lock]),
-                    .owner = hf__slice_text(owner),
-                    .label = {"", 0},
-                    .reenters = wish->reenters,
-                    .lease = hf__span_ms(wish->lease_ms),
-                    .renew_interval = hf__span_ms(wish->interval_ms),
-                    .renew_timeout = hf__span_ms(wish->timeout_ms),
-                    .max_hold = hf__span_ms(wish->max_hold_ms),
-                    .warn = hf__span_ms(wish->warn_ms),
-                    .on_event = listener};
+    return (hf__wish){.who = {.client_id = c->config.client_id,
+                              .host = "sim",
+                              .pid = (uint64_t)index,
+                              .thread = thread,
+                              .number = ++c->numbers},
+                      .prefix = {"", 0},
+                      .name = hf__slice_text(lock_names[wish->lock]),
+                      .owner = hf__slice_text(owner),
+                      .label = {"", 0},
+                      .reenters = wish->reenters,
+                      .lease = hf__span_ms(wish->lease_ms),
+                      .renew_interval = hf__span_ms(wish->interval_ms),
+                      .renew_timeout = hf__span_ms(wish->timeout_ms),
+                      .max_hold = hf__span_ms(wish->max_hold_ms),
+                      .warn = hf__span_ms(wish->warn_ms),
+                      .on_event = listener};
+}
+
+hf_hold *wish_new_hold(sim_client *c, int index, const sim_actor *a, const sim_wish *wish)
+{
+    hf__wish all = whole_wish(c, index, a->thread, wish);
+    return hf__hold_new(&all);
+}
+
+/* What a token says, and no more: see src/api/token.c. */
+hf_hold *wish_attach_hold(sim_client *c, int index, const sim_wish *wish, const sim_token *token)
+{
+    hf__wish all = whole_wish(c, index, ++c->threads, wish);
+    all.value = hf__slice_text(token->value);
+    all.late = token->late;
+    all.fence = token->fence;
+    all.fence_top = token->fence_top;
+    all.lease_before = hf__span_ms(token->lease_ms);
     return hf__hold_new(&all);
 }

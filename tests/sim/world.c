@@ -143,6 +143,9 @@ static void handle(world *w, sim_event *event)
     case EVENT_SERVER_END:
         net_handle(w, event);
         break;
+    case EVENT_TOKEN:
+        tokens_arrive(w, event->index);
+        break;
     case EVENT_SERVER_UP:
         w->server_down = false;
         world_log(w, "server: up");
@@ -188,6 +191,11 @@ static bool closed(const world *w)
         if (w->clients[i].alive && !w->clients[i].close_call.done)
             return false;
     return true;
+}
+
+static bool closed_and_over(const world *w)
+{
+    return closed(w) && tokens_over(w);
 }
 
 static void begin(world *w, uint64_t seed, bool print_trace)
@@ -241,7 +249,7 @@ void world_run(world *w, uint64_t seed, bool print_trace)
     if (w->failure[0] == '\0' && !actor_all_done(w))
         world_fail(w, "after healing, somebody still waits");
     client_close_all(w);
-    run_until(w, w->now_ns + MS(20000), closed);
+    run_until(w, w->now_ns + MS(20000), closed_and_over);
     if (w->failure[0] == '\0' && !closed(w))
         world_fail(w, "a client does not close");
     if (w->failure[0] == '\0')
