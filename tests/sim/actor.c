@@ -323,10 +323,12 @@ static bool may_begin_more(const world *w, const sim_actor *a)
     return !w->resting && !a->final && !w->finished;
 }
 
-/* Where the token goes; NULL: it is not detached. */
-static sim_token *wants_token(world *w)
+/* Where the token goes; NULL: it is not detached. Rare is one that has more to say than others. */
+static sim_token *wants_token(world *w, const sim_handle *h)
 {
-    return w->plan.tokens && draw(w, w->plan.crowd ? 20 : 6) == 0 ? tokens_find_place(w) : NULL;
+    if (!w->plan.tokens || draw(w, h->real->copy_lost ? 2 : w->plan.crowd ? 20 : 6) > 0)
+        return NULL;
+    return tokens_find_place(w);
 }
 
 static void work(world *w, int index, int number)
@@ -348,7 +350,7 @@ static void work(world *w, int index, int number)
     } else if (more && draw(w, w->plan.crowd ? 30 : 7) == 0 && count < NESTED_MAX &&
                free_slots(c, &unused) > 4) {
         acquire(w, index, number, h);
-    } else if (more && (place = wants_token(w)) != NULL) {
+    } else if (more && (place = wants_token(w, h)) != NULL) {
         if (is_last(c, h))
             detach(w, index, number, slot, place);
         else
@@ -434,6 +436,10 @@ static void attached(world *w, int index, int number)
     w->stats.attached++;
     token->state = TOKEN_NONE;
     begin_work(w, index, number);
+    if (h->wish.lease_ms == HF_LEASE_MIN_MS && draw(w, 2) == 0) { /* only to release it */
+        w->clients[index].actors[number].steps_left = 0;
+        schedule(w, index, number, 0);
+    }
 }
 
 void actor_call_done(world *w, int index, int number)

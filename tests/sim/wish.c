@@ -63,7 +63,8 @@ static void listener(void *arg, const hf_event *event)
     (void)event;
 }
 
-/* As hf_attach() does it: the lease is that of the token or another one. */
+/* As hf_attach() does it: the lease is that of the token, or another one, or as short as can be, by
+ * those who only look. */
 sim_wish wish_draw_attach(world *w, const sim_actor *a, const sim_token *token)
 {
     sim_wish wish = wish_draw(w, a);
@@ -73,8 +74,11 @@ sim_wish wish_draw_attach(world *w, const sim_actor *a, const sim_token *token)
     wish.reenters = false;
     wish.lease_ms = draw(w, 3) > 0 ? token->lease_ms
                                    : draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
-    wish.interval_ms = wish.timeout_ms = wish.max_hold_ms = 0;
-    draw_watchdog(w, &wish);
+    wish.interval_ms = wish.timeout_ms = wish.max_hold_ms = wish.warn_ms = 0;
+    if (draw(w, 4) == 0)
+        wish.lease_ms = HF_LEASE_MIN_MS;
+    else
+        draw_watchdog(w, &wish);
     return wish;
 }
 
