@@ -111,11 +111,12 @@ static void forget_the_rest(int end)
     (void)!chdir("/");
 }
 
-/* The moment to act if nothing moves it. */
+/* The moment to act if nothing moves it. Also KILL alone takes a while to be felt. */
 static int64_t last_call(void)
 {
-    int64_t deadline = atomic_load(&board->deadline);
-    return deadline == INSTANT_NEVER ? INSTANT_NEVER : deadline - plan.kill_after_ns;
+    int64_t deadline = atomic_load(&board->deadline), half = plan.margin_ns / 2;
+    int64_t needed = plan.kill_after_ns > half ? plan.kill_after_ns : half;
+    return deadline == INSTANT_NEVER ? INSTANT_NEVER : deadline - needed;
 }
 
 static void set_timer(int timer, int64_t when)

@@ -54,6 +54,14 @@ class Guard(Running):
         running.send_signal(signal.SIGCONT)
         self.end_of(running, 122)
 
+    def test_leaves_a_margin_if_there_is_nothing_but_kill(self):
+        running, pids = self.start_stubborn('--ttl', '3', '--kill-after', '0')
+        lease_end = self.wait_for_renewal()
+        running.send_signal(signal.SIGSTOP)
+        self.dies_before(pids, lease_end - 50)
+        running.send_signal(signal.SIGCONT)
+        self.end_of(running, 122)
+
     def test_kills_at_once_if_wanted(self):
         running = self.start('--on-lost', 'kill', self.lock, '-c', POLITE)
         pid = self.wait_for('pid')
