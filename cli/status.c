@@ -81,6 +81,15 @@ static bool see(void *arg, const hf_inspection *lock)
     return !view->table.out_of_memory;
 }
 
+/* job[1] may be meant as it stands: it is a name too, which it does not match as a pattern. */
+static void see_namesake(struct view *view, const char *pattern)
+{
+    static hf_inspection lock;
+    if (pattern != NULL && hf_inspect(view->session.client, pattern, 0, &lock, NULL) == HF_OK &&
+        lock.held)
+        (void)see(view, &lock);
+}
+
 static int show_many(struct view *view, const char *pattern)
 {
     hf_error error;
@@ -92,6 +101,7 @@ static int show_many(struct view *view, const char *pattern)
     hf_status status = hf_list(view->session.client, pattern, see, view, &error);
     if (status != HF_OK)
         return session_fail(&view->session, "cannot list the locks", &error);
+    see_namesake(view, pattern);
     if (view->seen.out_of_memory || view->table.out_of_memory) {
         say_error("out of memory");
         return EXIT_OWN;

@@ -128,6 +128,14 @@ class Several(VerbTest):
         self.acquire('job', '--prefix', 'p:')
         self.assertEqual(self.expect(0, 'ls', '--prefix', 'p:').out, 'job\n')
 
+    def test_a_name_that_looks_like_a_pattern(self):
+        self.acquire('job[1]')
+        self.acquire('job1')
+        seen = self.expect(0, 'status', '--json', 'job[1]').json
+        self.assertEqual(sorted(lock['name'] for lock in seen), ['job1', 'job[1]'])
+        self.assertEqual(len(self.expect(0, 'status', '--json', 'job*').json), 2)
+        self.expect(1, 'status', 'job[2]')
+
     def test_table(self):
         lines = self.expect(0, 'status').out.splitlines()
         self.assertEqual(len(lines), 1 + len(self.names))
