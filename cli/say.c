@@ -2,16 +2,19 @@
 /* See say.h. Each message leaves in one write, so that lines of many processes do not mix. */
 #include "say.h"
 
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 1024, WIDTH_DEFAULT = 80 };
+enum { LINE_MAX_BYTES = 1024, WIDTH_DEFAULT = 80, HURRIED_MS = 10 };
 
-static bool is_quiet, is_verbose, live_shown;
+/* Atomic, because the library's threads speak too. */
+static atomic_bool is_quiet, is_verbose, is_hurried, live_shown;
 
 void say_set_level(bool quiet, bool verbose)
 {
@@ -19,9 +22,21 @@ void say_set_level(bool quiet, bool verbose)
     is_verbose = verbose;
 }
 
+void say_in_a_hurry(void)
+{
+    is_hurried = true;
+}
+
+/* A full pipe, or a terminal that was stopped with Ctrl-S. */
+static bool would_wait(void)
+{
+    struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&place, 1, HURRIED_MS) == 0;
+}
+
 static void put(const char *text, size_t length)
 {
-    while (length > 0) {
+    while (length > 0 && !(is_hurried && would_wait())) {
         ssize_t written = write(STDERR_FILENO, text, length);
         if (written <= 0)
             return; /* nobody is left to tell */

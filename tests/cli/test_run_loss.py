@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from running import Running, is_alive, wait_until
+from running import BOUND, Running, is_alive, wait_until
 
 # A command and a child of it, neither of which minds TERM.
 STUBBORN = ('trap "" TERM; sh -c \'echo $$ >$DIR/inner; while :; do sleep 0.05; done\' & '
@@ -58,6 +58,16 @@ class Loss(Running):
         self.server.go_on()
         self.wait_for_renewal()
         self.end_hold(running)
+
+    def test_is_told_also_if_nobody_reads_what_we_say(self):
+        running = self.start('--ttl', '30', self.lock, '-c',
+                             'head -c 65536 /dev/zero >&2; '  # as much as a pipe takes
+                             'exec 2>/dev/null; ' + POLITE)
+        self.wait_for('pid')
+        asked = time.time() * 1000
+        self.poke('revoke', self.lock)
+        self.assertLess(int(self.wait_for('told')) - asked, 5000)
+        self.assertEqual(running.wait(BOUND), 123)
 
     def test_of_a_key_that_somebody_deleted(self):
         running = self.start('--ttl', '1', '--json', self.lock, '-c', POLITE)
