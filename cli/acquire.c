@@ -30,7 +30,7 @@ struct acquire_options {
     bool fair;
     const char *owner;
     const char *label;
-    int64_t busy_code;
+    const char *busy_code;
     bool skip_ok;
 };
 
@@ -45,8 +45,8 @@ static const struct option options[] = {
     {0, "owner", OPTION_TEXT, PLACE(owner), "ID", "share it with all who name the same owner", 0, 0,
      0},
     {0, "label", OPTION_TEXT, PLACE(label), "TEXT", "shown by status", 0, 0, 0},
-    {'E', "conflict-exit-code", OPTION_NUMBER, PLACE(busy_code), "CODE",
-     "exit code if somebody holds it (75)", 1, 255, 0},
+    {'E', "conflict-exit-code", OPTION_TEXT, PLACE(busy_code), "CODE",
+     "exit code if somebody holds it (75)", 0, 0, 0},
     {0, "skip-ok", OPTION_FLAG, PLACE(skip_ok), 0, "exit code 0 if somebody holds it", 0, 0, 0},
     {0}};
 
@@ -58,6 +58,7 @@ struct attempt {
     hf_error error;
     int64_t waited_ms;
     int signal; /* the first that came; 0: none */
+    int busy_code;
 };
 
 /* ---- The wait ---- */
@@ -127,7 +128,7 @@ static void try_it(struct attempt *attempt, const struct acquire_options *given,
 
 /* ---- What came of it ---- */
 
-static int say_busy(const struct attempt *attempt, const struct acquire_options *given)
+static int say_busy(const struct attempt *attempt)
 {
     static hf_inspection lock;
     char name[SHOW_NAME_MAX], who[SHOW_HOLDER_MAX];
@@ -137,9 +138,7 @@ static int say_busy(const struct attempt *attempt, const struct acquire_options 
                  show_who(who, &lock));
     else
         say_note("\"%s\" was held by somebody else all the time; wait longer with -w TIME", name);
-    if (given->skip_ok)
-        return EXIT_OK;
-    return given->busy_code != 0 ? (int)given->busy_code : EXIT_BUSY;
+    return attempt->busy_code;
 }
 
 /* Nobody has the token, so nobody else could. */
@@ -190,7 +189,7 @@ static int conclude(struct attempt *attempt, const struct acquire_options *given
         return EXIT_SIGNALLED + attempt->signal;
     }
     if (attempt->error.status == HF_EBUSY)
-        return say_busy(attempt, given);
+        return say_busy(attempt);
     if (attempt->error.status != HF_OK)
         return session_fail(&attempt->session, "cannot acquire the lock", &attempt->error);
     return hand_out(attempt, given);
@@ -219,6 +218,10 @@ static int run(void *arg, int count, char **words)
     struct attempt attempt = {.waited_ms = 0};
     int64_t wait_ms;
     int code = session_take_name(count, words, 1, &attempt.name);
+    attempt.busy_code = given->skip_ok ? EXIT_OK : EXIT_BUSY;
+    if (code == 0 && given->busy_code != NULL &&
+        !options_read_exit_code(given->busy_code, &attempt.busy_code))
+        code = EXIT_USAGE;
     if (code == 0 && !read_wait(given, &wait_ms))
         code = EXIT_USAGE;
     if (code != 0)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The command: finds the verb, parses its options, runs it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <holdfast.h>
 
@@ -73,8 +75,19 @@ static int run_verb(const struct verb *verb, int count, char **words)
     return code;
 }
 
+/* Pipes and sockets of ours must not take the places of standard files that were closed. What
+ * stands there instead is opened the wrong way round, so that we and the command fail to use it, as
+ * if it were closed still: a token that nobody can read must not count as printed. */
+static void fill_standard_files(void)
+{
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0)
+            (void)!open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int count, char **words)
 {
+    fill_standard_files();
     const char *word = count > 1 ? words[1] : NULL;
     const struct verb *verb = word != NULL ? find_verb(word) : NULL;
     if (verb != NULL)

@@ -11,6 +11,8 @@
 
 #include "say.h"
 
+enum { EXIT_CODE_MAX = 255 };
+
 /* ---- Values ---- */
 
 static bool is_unit(const char *text, double *ms)
@@ -43,6 +45,18 @@ bool options_read_time(const char *text, int64_t min_ms, int64_t max_ms, int64_t
     if (*ms == 0 && number > 0)
         *ms = 1; /* a time that somebody gave is not none */
     return *ms >= min_ms && (max_ms == 0 || *ms <= max_ms);
+}
+
+bool options_read_exit_code(const char *text, int *code)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    *code = (int)number;
+    if (isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0 && number <= EXIT_CODE_MAX)
+        return true;
+    say_error("-E: \"%s\" is not good: a number from 0 to 255 is expected", text);
+    return false;
 }
 
 static bool read_number(const struct option *option, const char *text, int64_t *number)

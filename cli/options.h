@@ -51,6 +51,9 @@ bool options_set(const struct option_table *table, void *place, const char *name
 /* "1.5", "250ms", "2m" ... as ms; false: it is not a time within the limits. */
 bool options_read_time(const char *text, int64_t min_ms, int64_t max_ms, int64_t *ms);
 
+/* From 0 to 255; false: it has been said what is wrong. */
+bool options_read_exit_code(const char *text, int *code);
+
 /* A word of the user's for a message: never one that could have a password in it. */
 const char *options_shown(const char *word);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* holdfast run: what its options mean. What it does is in job.c (the lock), watch.c (the command
  * while it runs), child.c (its process), guard.c (if we die) and live.c (while we wait). */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +21,7 @@ enum {
     TTL_DEFAULT_MS = 30000,
     KILL_AFTER_DEFAULT_MS = 5000,
     MARGIN_MIN_MS = 20,
-    MARGIN_MAX_MS = 250,
-    EXIT_MAX = 255
+    MARGIN_MAX_MS = 250
 };
 
 /* Where "not given" and 0 differ, the text is kept. */
@@ -81,17 +78,8 @@ static bool read_time(const char *name, const char *text, int64_t *ms)
 
 static bool read_busy_code(const struct run_options *given, int *code)
 {
-    char *end = "";
-    long number = given->skip_ok ? 0 : EXIT_BUSY;
-    errno = 0;
-    if (given->busy_code != NULL)
-        number = strtol(given->busy_code, &end, 10);
-    *code = (int)number;
-    if (given->busy_code == NULL || (given->busy_code[0] >= '0' && given->busy_code[0] <= '9' &&
-                                     *end == '\0' && errno == 0 && number <= EXIT_MAX))
-        return true;
-    say_error("-E: \"%s\" is not good: a number from 0 to 255 is expected", given->busy_code);
-    return false;
+    *code = given->skip_ok ? EXIT_OK : EXIT_BUSY;
+    return given->busy_code == NULL || options_read_exit_code(given->busy_code, code);
 }
 
 static bool read_lease(const struct run_options *given, struct job_plan *plan)
@@ -224,14 +212,6 @@ static int64_t margin_for(int64_t ttl_ms)
     return ms * NS_PER_MS;
 }
 
-/* Pipes and sockets of ours must not take the places of files that the command expects. */
-static void open_standard_files(void)
-{
-    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
-        if (fcntl(file, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDWR);
-}
-
 static int work(struct job *job, struct session_options *session_options)
 {
     int64_t longest =
@@ -244,6 +224,7 @@ static int work(struct job *job, struct session_options *session_options)
         session_close(job->session);
         return EXIT_OWN;
     }
+    say_in_a_hurry();
     job_acquire(job);
     if (job->outcome == JOB_NONE)
         job_run(job);
@@ -264,7 +245,6 @@ static int run(void *arg, int count, char **words)
     if (!read_plan(given, &plan) || !read_busy_code(given, &plan.busy_code) ||
         !read_words(given, count, words, &plan))
         return EXIT_USAGE;
-    open_standard_files();
     job.plan = &plan;
     job.options = &given->session;
     job.session = &session;

@@ -43,6 +43,8 @@ class Acquire(VerbTest):
         self.expect(75, 'acquire', '-w', '0.1', 'job')
         self.expect(75, 'acquire', '-w', '0', 'job')
         self.expect(9, 'acquire', '-n', '-E', '9', 'job')
+        self.expect(0, 'acquire', '-n', '-E', '0', 'job')
+        self.expect(255, 'acquire', '-n', '--skip-ok', '-E', '255', 'job')
         result = self.expect(0, 'acquire', '-n', '--skip-ok', 'job')
         self.assertEqual(result.out, '')
         self.assertEqual(self.run_it('acquire', '-q', '-n', 'job').err, '')
@@ -116,6 +118,14 @@ class Acquire(VerbTest):
         os.close(writing)
         self.assertEqual(code, 125)
         self.assertEqual(self.server.cli('EXISTS', 'job'), '0')
+
+    def test_a_closed_output_is_none(self):
+        for closed in ('>&-', '<&- >&-', '<&- >&- 2>&-'):
+            code = subprocess.run(['sh', '-c', f'exec "$0" acquire job {closed}', HOLDFAST],
+                                  stderr=subprocess.DEVNULL,
+                                  env=self.environment(None)).returncode
+            self.assertEqual(code, 125, closed)
+            self.assertEqual(self.server.cli('EXISTS', 'job'), '0')
 
     def test_an_owner_shares_it(self):
         first = self.acquire('job', '--owner', 'request 7')
