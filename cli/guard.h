@@ -29,6 +29,9 @@ bool guard_has_acted(void);
 /* In the child, before it becomes another program: from now on the guard knows it. */
 void guard_watch_me(void);
 
+/* In another new process: so that the guard notices our death, and not only its. */
+void guard_forget(void);
+
 /* The child is gone; so may the guard. Does not wait for it. */
 void guard_dismiss(void);
 

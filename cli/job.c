@@ -14,17 +14,44 @@
 #include <unistd.h>
 
 #include "exit.h"
+#include "guard.h"
 #include "instant.h"
 #include "live.h"
+#include "local.h"
 #include "printable.h"
 #include "say.h"
 #include "signals.h"
 
-enum { RELEASE_GRACE_MS = 500, TIMEOUT_DEFAULT_MS = 3000 };
+enum { RELEASE_GRACE_MS = 500, TIMEOUT_DEFAULT_MS = 3000, LOOK_MS = 500, REVIVE_MS = 3000 };
+
+/* A private server that has died is started anew, or a lone holder would lose its lock, and one who
+ * waits would do so for ever. By a process of its own: that may take seconds, and we have signals
+ * and deadlines to heed. Returns when to look again. */
+static int64_t revive_server(const struct job *job)
+{
+    static int64_t next;
+    char url[sizeof(job->session->url)];
+    int64_t now = instant_now();
+    if (!job->session->local)
+        return INSTANT_NEVER;
+    if (now < next)
+        return next;
+    next = now + LOOK_MS * NS_PER_MS;
+    if (!local_has_died())
+        return next;
+    next = now + REVIVE_MS * NS_PER_MS;
+    if (fork() == 0) {
+        guard_forget();
+        signals_restore();
+        _exit(local_start(url, sizeof(url)) ? EXIT_OK : EXIT_NO_SERVER);
+    }
+    return next;
+}
 
 void job_turn(struct job *job, int64_t until)
 {
     hf_client *client = job->session->client;
+    until = instant_earlier(until, revive_server(job));
     struct pollfd set[] = {{.fd = signals_descriptor(), .events = POLLIN},
                            {.fd = hf_loop_descriptor(client), .events = POLLIN}};
     int timeout = instant_timeout_ms(until, instant_now()), theirs = hf_loop_timeout_ms(client);
@@ -190,7 +217,8 @@ static void on_released(void *arg, const hf_error *error)
 static void release(struct job *job)
 {
     int64_t limit = job->options->timeout_ms > 0 ? job->options->timeout_ms : TIMEOUT_DEFAULT_MS;
-    int64_t until = instant_now() + (limit + RELEASE_GRACE_MS) * NS_PER_MS;
+    int64_t left = hf_remaining_ms(job->hold); /* then it ends by itself */
+    int64_t until = instant_now() + ((limit < left ? limit : left) + RELEASE_GRACE_MS) * NS_PER_MS;
     job->answer.status = HF_EUNKNOWN;
     job->answered = hf_release_async(&job->hold, on_released, job, &job->answer) != HF_OK;
     while (!job->answered && instant_now() < until)

@@ -4,7 +4,8 @@
  * server and waits until that answers. One that hangs still accepts, so no second one is started
  * beside it; timeouts tell. Nor is one started beside a server that lives and cannot be reached,
  * for somebody has removed its socket: it has the folder locked (flock again) until its end, which
- * also tells systemd-tmpfiles to leave the folder alone. It lives until it is told to stop.
+ * also tells systemd-tmpfiles to leave the folder alone. It lives until it is told to stop. A file
+ * says that it was: those who are at work would start it anew if it just died.
  *
  * It writes down everything (appendonly) but does not wait for the disk (appendfsync no): what it
  * has handed to the kernel before it answers survives its own death, and that is the only death
@@ -246,12 +247,42 @@ static bool launch(const struct local_status *place, int folder)
     return wait_until_it_answers(place, pid, output);
 }
 
+/* ---- The file that says that it was stopped ---- */
+
+static const char *mark_of(const struct local_status *place)
+{
+    static char path[sizeof(place->folder) + 16];
+    (void)snprintf(path, sizeof(path), "%s/stopped", place->folder);
+    return path;
+}
+
+static void mark_stopped(const struct local_status *place)
+{
+    int mark = open(mark_of(place), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (mark >= 0)
+        (void)close(mark);
+}
+
+bool local_has_died(void)
+{
+    struct local_status place;
+    bool exists;
+    if (!place_name(&place) || !place_trust(&place, &exists) || !exists)
+        return false;
+    int link = reach(&place);
+    if (link >= 0)
+        (void)close(link);
+    return (link == -ENOENT || link == -ECONNREFUSED) && access(mark_of(&place), F_OK) != 0;
+}
+
 static bool start_in_folder(const struct local_status *place)
 {
     int folder = take_folder(place);
     if (folder < 0)
         return false;
     bool good = remove_stale_socket(place) && launch(place, folder);
+    if (good)
+        (void)unlink(mark_of(place));
     (void)close(folder);
     return good;
 }
@@ -342,8 +373,10 @@ bool local_stop(void)
         return true;
     int lock = open_lock(&place);
     bool good = lock >= 0 && take_turn(lock, &place, false) == TURN_OURS && local_look(&place);
-    if (good && place.running)
+    if (good && place.running) {
+        mark_stopped(&place);
         good = stop(&place);
+    }
     if (lock >= 0)
         (void)close(lock);
     return good;

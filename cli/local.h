@@ -24,4 +24,7 @@ struct local_status {
 bool local_look(struct local_status *status); /* false: it has been said why */
 bool local_stop(void);                        /* the same; fine if it does not run */
 
+/* It has died: nobody listens there, and nobody has stopped it either. Says nothing. */
+bool local_has_died(void);
+
 #endif

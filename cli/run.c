@@ -112,6 +112,10 @@ static bool read_plan(const struct run_options *given, struct job_plan *plan)
         say_error("-n and -w exclude each other");
         return false;
     }
+    if (given->max_hold_ms > 0 && given->min_hold_ms > given->max_hold_ms) {
+        say_error("--min-hold is longer than --max-hold");
+        return false;
+    }
     if (given->no_wait)
         plan->wait_ms = 0;
     return read_time("wait", given->wait, &plan->wait_ms) && read_lease(given, plan);
