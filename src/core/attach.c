@@ -87,6 +87,8 @@ bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
     hold->users = 1;
     hold->run = hold->link->run;
     hold->granted = hold->core->now;
+    /* Longer than anybody here has asked for, if somebody elsewhere has extended it. */
+    hold->give_up = hf__after(hold->core->now, hf__span_ms(remaining_ms));
     hf__stats_granted(hold, call_of(hold));
     return true;
 }

@@ -51,7 +51,7 @@ void hf__release_in_background(hf_hold *hold)
     hold->stage = HF__HOLD_RELEASING;
     hf__list_append(&core->releasing, &hold->releasing);
     atomic_store(&hold->deadline_ns, 0);
-    hold->give_up = hf__after(core->now, lasts_at_most(hold));
+    hold->give_up = hf__later(hold->give_up, hf__after(core->now, lasts_at_most(hold)));
     hf__timer_set(&core->timers, &hold->timer, hold->give_up);
     hf__link_submit(request_of(hold));
 }

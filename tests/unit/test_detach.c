@@ -167,6 +167,45 @@ static void a_late_copy_does_not_take_it_again(void **state)
     FINISH();
 }
 
+/* Whoever takes it up only to release it says so with a short lease. The copy is as late as it
+ * would have been. */
+static void a_short_lease_is_no_short_guard(void **state)
+{
+    (void)state;
+    SETUP();
+    stage_token token = taken(10000);
+    token.late = true;
+    ATTACH(2, &token, "x", .lease_ms = HF_LEASE_MIN_MS);
+    RELEASE(2);
+    EXPECT(2, HF_OK);
+    assert_int_equal(S.node.last_tombstone_ms, 10000);
+    FINISH();
+}
+
+/* The server keeps it for as long as it was extended, which the token does not say: a release goes
+ * on until then. No more is believed than the token says. */
+static void an_extended_hold_is_released_as_long(void **state)
+{
+    (void)state;
+    SETUP();
+    stage_token token;
+    ACQUIRE(1, "x", .lease_ms = 1000);
+    EXTEND(1, 10000);
+    EXPECT(1, HF_OK);
+    assert_int_equal(stage_detach(1, &token), HF_OK);
+    ATTACH(2, &token, "x");
+    EXPECT(2, HF_OK);
+    assert_int_equal(stage_remaining_ms(2), 1000 - 10 - 2);
+    S.deaf = true;
+    assert_int_equal(stage_let_go(2), HF_OK);
+    ADVANCE_MS(5000);
+    EXPECT_KEY("x");
+    S.deaf = false;
+    ADVANCE_MS(3000);
+    EXPECT_NO_KEY("x");
+    FINISH();
+}
+
 static void usually_no_copy_is_late(void **state)
 {
     (void)state;
@@ -215,6 +254,8 @@ int main(void)
         cmocka_unit_test(after_the_deadline_it_is_lost),
         cmocka_unit_test(those_behind_it_go_to_the_server),
         cmocka_unit_test(a_late_copy_does_not_take_it_again),
+        cmocka_unit_test(a_short_lease_is_no_short_guard),
+        cmocka_unit_test(an_extended_hold_is_released_as_long),
         cmocka_unit_test(usually_no_copy_is_late),
         cmocka_unit_test(both_are_counted),
     };
