@@ -14,11 +14,6 @@
 #include "mutants.h"
 #include "sim.h"
 
-static hf__instant local_now(const world *w, const sim_client *c)
-{
-    return (hf__instant){client_clock_ns(c, w->now_ns)};
-}
-
 static void schedule(world *w, int index, int number, int64_t delay_ns)
 {
     sim_client *c = &w->clients[index];
@@ -36,53 +31,6 @@ void actor_begin(world *w, int index, int number)
     a->thread = reused ? (uint64_t)number + 1 : ++c->threads;
     a->state = ACTOR_THINKS;
     schedule(w, index, number, MS(draw_between(w, 0, 50)));
-}
-
-/* ---- Handles ---- */
-
-/* One of the actor's handles, drawn; -1: it has none. */
-static int any_slot(world *w, const sim_client *c, int number, int *count)
-{
-    int found[HANDLES_MAX];
-    *count = 0;
-    for (int i = 0; i < HANDLES_MAX; i++)
-        if (c->handles[i].hold != NULL && c->handles[i].actor == number)
-            found[(*count)++] = i;
-    return *count > 0 ? found[draw(w, (uint64_t)*count)] : -1;
-}
-
-static int free_slots(const sim_client *c, int *first)
-{
-    int count = 0;
-    for (int i = HANDLES_MAX - 1; i >= 0; i--)
-        if (c->handles[i].hold == NULL) {
-            *first = i;
-            count++;
-        }
-    return count;
-}
-
-static bool is_last(const sim_client *c, const sim_handle *handle)
-{
-    for (int i = 0; i < HANDLES_MAX; i++)
-        if (&c->handles[i] != handle && c->handles[i].hold != NULL &&
-            c->handles[i].real == handle->real)
-            return false;
-    return true;
-}
-
-/* The application gives the handle back: what it believed is over. */
-static hf_hold *take_away(world *w, int index, int slot)
-{
-    sim_client *c = &w->clients[index];
-    sim_handle *h = &c->handles[slot];
-    hf_hold *hold = h->hold;
-    fences_write(w, index, h, hf__hold_remaining(hold, local_now(w, c)).ns > 0);
-    check_beliefs(w);
-    check_belief_over(w, index, h);
-    h->hold = NULL;
-    c->held &= ~(1u << slot);
-    return hold;
 }
 
 /* ---- Calls ---- */
@@ -108,18 +56,12 @@ static int64_t acquire_bound_ns(const world *w, const hf__call *call)
               call->max_retries * hf__span_to_ms(call->retry_interval));
 }
 
-static void put_value(sim_handle *handle, const hf_hold *hold)
-{
-    hf__slice value = hf__hold_value(hold);
-    snprintf(handle->value, sizeof(handle->value), "%.*s", (int)value.length, value.bytes);
-}
-
 static bool must_reenter(const world *w, const sim_client *c, const sim_handle *held,
                          const sim_wish *wish)
 {
     return !w->plan.beyond && wish->reenters && held->real->reenters &&
            held->wish.party == wish->party && held->wish.owner == NO_OWNER &&
-           hf__hold_remaining(held->hold, local_now(w, c)).ns > 0;
+           hf__hold_remaining(held->hold, client_now(w, c)).ns > 0;
 }
 
 /* `held`: the lock that the actor has already, by which thread or owner; NULL: none. */
@@ -137,7 +79,7 @@ static void acquire(world *w, int index, int number, const sim_handle *held)
     wish_draw_limits(w, a, held != NULL, &call);
     call.hold = wish_new_hold(c, index, a, &wish);
     a->subject = (sim_handle){.wish = wish, .actor = number, .longest_ms = wish.lease_ms};
-    put_value(&a->subject, call.hold);
+    handles_put_value(&a->subject, call.hold);
     check_remember_value(w, a->subject.value);
     a->state = ACTOR_ACQUIRES;
     world_log(w, "client %d.%d: acquire %s%s%s lease %lld/%lld/%lld max %lld wait %lld%s%s as %s",
@@ -154,11 +96,11 @@ static void acquire(world *w, int index, int number, const sim_handle *held)
                    lock_names[wish.lock]);
 }
 
-static void goes_on(world *w, int index, int number)
+void actor_goes_on(world *w, int index, int number)
 {
     sim_actor *a = &w->clients[index].actors[number];
     int left = 0;
-    (void)any_slot(w, &w->clients[index], number, &left);
+    (void)handles_any(w, &w->clients[index], number, &left);
     a->state = left > 0 ? ACTOR_WORKS : ACTOR_THINKS;
     schedule(w, index, number, MS(draw_between(w, 0, 60)));
 }
@@ -167,8 +109,8 @@ static void release(world *w, int index, int number, int slot)
 {
     sim_client *c = &w->clients[index];
     sim_actor *a = &c->actors[number];
-    a->was_last = is_last(c, &c->handles[slot]);
-    hf_hold *hold = take_away(w, index, slot);
+    a->was_last = handles_is_last(c, &c->handles[slot]);
+    hf_hold *hold = handles_take_away(w, index, slot);
     a->subject = c->handles[slot];
     a->state = ACTOR_RELEASES;
     if (draw(w, 3) > 0) {
@@ -180,7 +122,7 @@ static void release(world *w, int index, int number, int slot)
     client_step(w, index, &event);
     world_log(w, "client %d.%d: let go %s: %s", index, number, strchr(a->subject.value, ':'),
               hf_status_name(event.status));
-    goes_on(w, index, number);
+    actor_goes_on(w, index, number);
 }
 
 static void extend(world *w, int index, int number, int slot)
@@ -206,48 +148,10 @@ static void extend(world *w, int index, int number, int slot)
 
 /* ---- Tokens ---- */
 
-/* One that was re-entered is not detached, and nothing happens to it. */
-static void detach_in_vain(world *w, int index, int number, int slot)
-{
-    hf_hold *hold = w->clients[index].handles[slot].hold;
-    hf__event event = {.kind = HF__EVENT_DETACH, .hold = hold};
-    client_step(w, index, &event);
-    if (event.status != HF_EINVAL)
-        world_fail(w, "client %d.%d: detached what it has re-entered: %s", index, number,
-                   hf_status_name(event.status));
-    goes_on(w, index, number);
-}
-
-/* What it has read goes with the token, or is written first. */
-static void detach(world *w, int index, int number, int slot, sim_token *place)
-{
-    sim_client *c = &w->clients[index];
-    sim_handle *h = &c->handles[slot];
-    bool valid = hf__hold_remaining(h->hold, local_now(w, c)).ns > 0;
-    bool carries = valid && draw(w, 2) == 0;
-    sim_token token = tokens_of(w, h);
-    token.writes = carries && h->writes;
-    h->writes &= !carries;
-    hf__event event = {.kind = HF__EVENT_DETACH, .hold = take_away(w, index, slot)};
-    client_step(w, index, &event);
-    world_log(w, "client %d.%d: detach %s: %s%s", index, number, strchr(h->value, ':'),
-              hf_status_name(event.status), event.late ? ", late" : "");
-    if (event.status != (valid ? HF_OK : HF_ELOST))
-        world_fail(w, "client %d.%d: detached %s, which is %s: %s", index, number,
-                   lock_names[h->wish.lock], valid ? "valid" : "lost",
-                   hf_status_name(event.status));
-    if (event.status == HF_OK) {
-        *place = token;
-        place->late = event.late;
-        tokens_send(w, place);
-    }
-    goes_on(w, index, number);
-}
-
 static int idle_actor(const world *w, const sim_client *c)
 {
     int first = 0;
-    for (int n = 0; free_slots(c, &first) > ACTORS_MAX && n < w->plan.actors; n++)
+    for (int n = 0; handles_free(c, &first) > ACTORS_MAX && n < w->plan.actors; n++)
         if (c->actors[n].state == ACTOR_THINKS && !c->actors[n].final)
             return n;
     return -1;
@@ -305,7 +209,7 @@ void actor_give_back_kept(world *w, int index, int slot)
         world_schedule(w, again, MS(1));
         return;
     }
-    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = take_away(w, index, slot)};
+    hf__event event = {.kind = HF__EVENT_LET_GO, .hold = handles_take_away(w, index, slot)};
     client_step(w, index, &event);
     world_log(w, "client %d: what was kept is let go %s: %s", index,
               strchr(c->handles[slot].value, ':'), hf_status_name(event.status));
@@ -337,9 +241,9 @@ static void work(world *w, int index, int number)
     sim_actor *a = &c->actors[number];
     int count = 0, unused = 0;
     sim_token *place = NULL;
-    int slot = any_slot(w, c, number, &count);
+    int slot = handles_any(w, c, number, &count);
     const sim_handle *h = &c->handles[slot];
-    hf__span left = hf__hold_remaining(h->hold, local_now(w, c));
+    hf__span left = hf__hold_remaining(h->hold, client_now(w, c));
     bool more = may_begin_more(w, a);
     if (hf__core_is_telling(c->core, h->hold)) {
         schedule(w, index, number, MS(1)); /* a callback about it runs */
@@ -348,13 +252,13 @@ static void work(world *w, int index, int number)
     } else if (a->steps_left-- <= 0 || (left.ns == 0 && draw(w, 2) == 0)) {
         release(w, index, number, slot);
     } else if (more && draw(w, w->plan.crowd ? 30 : 7) == 0 && count < NESTED_MAX &&
-               free_slots(c, &unused) > 4) {
+               handles_free(c, &unused) > 4) {
         acquire(w, index, number, h);
     } else if (more && (place = wants_token(w, h)) != NULL) {
-        if (is_last(c, h))
-            detach(w, index, number, slot, place);
+        if (handles_is_last(c, h))
+            tokens_detach(w, index, number, slot, place);
         else
-            detach_in_vain(w, index, number, slot);
+            tokens_detach_in_vain(w, index, number, slot);
     } else if (draw(w, w->plan.crowd ? 30 : 5) == 0) {
         extend(w, index, number, slot);
     } else if (more && !w->quiet && draw(w, w->plan.crowd ? 200 : 16) == 0) {
@@ -375,7 +279,7 @@ void actor_go_on(world *w, int index, int number)
     sim_actor *a = &c->actors[number];
     int first = 0;
     if (a->state == ACTOR_THINKS && (!w->resting || a->final) && !w->finished) {
-        if (lull_left_ns(w) > 0 || free_slots(c, &first) <= ACTORS_MAX)
+        if (lull_left_ns(w) > 0 || handles_free(c, &first) <= ACTORS_MAX)
             schedule(w, index, number, lull_left_ns(w) + MS(draw_between(w, 1, 100)));
         else
             acquire(w, index, number, NULL);
@@ -385,25 +289,6 @@ void actor_go_on(world *w, int index, int number)
         world_log(w, "client %d.%d: cancel", index, number);
         client_step(w, index, &(hf__event){.kind = HF__EVENT_CANCEL, .call = &a->call});
     }
-}
-
-/* The handle that the actor has got. */
-static sim_handle *take_handle(world *w, int index, int number)
-{
-    sim_client *c = &w->clients[index];
-    sim_actor *a = &c->actors[number];
-    int slot = 0;
-    (void)free_slots(c, &slot);
-    sim_handle *h = &c->handles[slot];
-    *h = a->subject;
-    h->hold = a->call.hold;
-    h->nested = h->hold->outer != NULL;
-    h->real = h->nested ? h->hold->outer : h->hold;
-    put_value(h, h->real); /* perhaps that of another thread of its client */
-    h->granted_ns = h->last_valid_ns = w->now_ns;
-    h->fence = hf__hold_fence(h->hold);
-    c->held |= 1u << slot;
-    return h;
 }
 
 static void begin_work(world *w, int index, int number)
@@ -418,7 +303,7 @@ static void begin_work(world *w, int index, int number)
 
 static void acquired(world *w, int index, int number)
 {
-    sim_handle *h = take_handle(w, index, number);
+    sim_handle *h = handles_take(w, index, number);
     turns_granted(w, index, &w->clients[index].actors[number], h);
     states_granted(w, index, h);
     fences_granted(w, index, &w->clients[index].actors[number], h);
@@ -428,7 +313,8 @@ static void acquired(world *w, int index, int number)
 static void attached(world *w, int index, int number)
 {
     sim_token *token = &w->tokens[w->clients[index].actors[number].slot];
-    sim_handle *h = take_handle(w, index, number);
+    sim_handle *h = handles_take(w, index, number);
+    bool late = token->late;
     bool stretched = token->stretched || h->longest_ms > h->wish.lease_ms;
     states_granted(w, index, h);
     h->stretched |= stretched;
@@ -436,7 +322,7 @@ static void attached(world *w, int index, int number)
     w->stats.attached++;
     token->state = TOKEN_NONE;
     begin_work(w, index, number);
-    if (h->wish.lease_ms == HF_LEASE_MIN_MS && draw(w, 2) == 0) { /* only to release it */
+    if ((late || h->wish.lease_ms == HF_LEASE_MIN_MS) && draw(w, 2) == 0) { /* only to release it */
         w->clients[index].actors[number].steps_left = 0;
         schedule(w, index, number, 0);
     }
@@ -455,7 +341,7 @@ void actor_call_done(world *w, int index, int number)
     if (kind == HF__CALL_ATTACH && status != HF_OK)
         tokens_refused(w, a->slot, status);
     int left = 0;
-    (void)any_slot(w, c, number, &left);
+    (void)handles_any(w, c, number, &left);
     if (kind == HF__CALL_ACQUIRE && status == HF_OK) {
         acquired(w, index, number);
     } else if (kind == HF__CALL_ATTACH && status == HF_OK) {

@@ -27,6 +27,11 @@ int64_t client_clock_ns(const sim_client *c, int64_t true_ns)
     return c->clock_base_ns + passed_ns + passed_ns * c->rate_ppm / 1000000;
 }
 
+hf__instant client_now(const world *w, const sim_client *c)
+{
+    return (hf__instant){client_clock_ns(c, w->now_ns)};
+}
+
 /* When, in true time from now, the client's clock shows `local`. */
 static int64_t true_delay_ns(const world *w, const sim_client *c, hf__instant local)
 {

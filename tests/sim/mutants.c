@@ -307,6 +307,8 @@ const sim_mutant mutants[] = {
      .core = HF__MUTANT_DETACH_FORGETS},
     {"detach-renews", "a detached hold is renewed as before", 500,
      .core = HF__MUTANT_DETACH_RENEWS},
+    {"short-guard", "a tombstone of the lease that a hold was attached with", 4000,
+     .core = HF__MUTANT_SHORT_GUARD},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

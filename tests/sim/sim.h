@@ -8,7 +8,7 @@
  *   client.c   clients and their clocks          nemesis.c  what goes wrong
  *   actor.c    what applications do              query.c    people who look from outside
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
- *   tokens.c   holds between two clients
+ *   handles.c  what they have                    tokens.c   holds between two clients
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -136,6 +136,7 @@ void client_free(sim_client *client);
 void client_pause(world *world, int index, int64_t length_ns, bool suspend);
 void client_step(world *world, int index, hf__event *event);
 int64_t client_clock_ns(const sim_client *client, int64_t true_ns);
+hf__instant client_now(const world *world, const sim_client *client);
 void client_handle(world *world, const sim_event *event);
 void client_close_all(world *world);
 
@@ -146,9 +147,18 @@ void actor_call_done(world *world, int index, int number);
 void actor_give_back_kept(world *world, int index, int slot);
 /* An actor of the client that takes up the token; false: none has time. */
 bool actor_attach(world *world, int index, int token);
-void actor_all_go_on(world *world);    /* after a rest */
-void actor_finish_round(world *world); /* everybody once more, then close */
+void actor_goes_on(world *world, int index, int number); /* with what it has left */
+void actor_all_go_on(world *world);                      /* after a rest */
+void actor_finish_round(world *world);                   /* everybody once more, then close */
 bool actor_all_done(const world *world);
+
+/* handles.c */
+int handles_any(world *world, const sim_client *client, int actor, int *count);
+int handles_free(const sim_client *client, int *first);
+bool handles_is_last(const sim_client *client, const sim_handle *handle);
+hf_hold *handles_take_away(world *world, int index, int slot);
+void handles_put_value(sim_handle *handle, const hf_hold *hold);
+sim_handle *handles_take(world *world, int index, int actor);
 
 /* wish.c */
 sim_wish wish_draw(world *world, const sim_actor *actor);
@@ -160,8 +170,9 @@ hf_hold *wish_attach_hold(sim_client *client, int index, const sim_wish *wish,
 
 /* tokens.c */
 sim_token *tokens_find_place(world *world); /* NULL: there are too many */
-sim_token tokens_of(world *world, const sim_handle *handle);
-void tokens_send(world *world, sim_token *token);
+/* An actor detaches what it holds, and it goes to others; or it tries to, having re-entered it. */
+void tokens_detach(world *world, int index, int number, int slot, sim_token *place);
+void tokens_detach_in_vain(world *world, int index, int number, int slot);
 void tokens_arrive(world *world, int number);
 void tokens_refused(world *world, int number, hf_status status); /* its attach failed */
 void tokens_client_dies(world *world, int index);

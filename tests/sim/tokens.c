@@ -101,7 +101,7 @@ sim_token *tokens_find_place(world *w)
 }
 
 /* As src/api/token.c does it; the rest is for the checks. */
-sim_token tokens_of(world *w, const sim_handle *h)
+static sim_token write_down(world *w, const sim_handle *h)
 {
     sim_token token = {.wish = h->wish,
                        .fence = hf__hold_fence(h->hold),
@@ -127,15 +127,15 @@ static void drop(world *w, sim_token *token)
 }
 
 /* Mostly soon enough to find the lock held; a copy of its acquire may be slower. */
-static int64_t delay_ns(world *w)
+static int64_t delay_ns(world *w, const sim_token *token)
 {
-    if (draw(w, 3) > 0)
+    if (draw(w, token->late ? 6 : 3) > 0)
         return MS(1) / 10 * draw_between(w, 0, 100);
     return MS(
         draw_between(w, 0, draw(w, 2) == 0 ? w->plan.lease_min_ms : 3 * w->plan.lease_max_ms));
 }
 
-static void send_on(world *w, sim_token *token, int64_t delay)
+static void send_on(world *w, sim_token *token)
 {
     note_end(w, token);
     token->state = TOKEN_UNDER_WAY;
@@ -144,13 +144,46 @@ static void send_on(world *w, sim_token *token, int64_t delay)
         drop(w, token);
     else
         world_schedule(w, (sim_event){.kind = EVENT_TOKEN, .index = (int)(token - w->tokens)},
-                       delay);
+                       delay_ns(w, token));
 }
 
-void tokens_send(world *w, sim_token *token)
+/* One that was re-entered is not detached, and nothing happens to it. */
+void tokens_detach_in_vain(world *w, int index, int number, int slot)
 {
-    w->stats.detached++;
-    send_on(w, token, delay_ns(w));
+    hf_hold *hold = w->clients[index].handles[slot].hold;
+    hf__event event = {.kind = HF__EVENT_DETACH, .hold = hold};
+    client_step(w, index, &event);
+    if (event.status != HF_EINVAL)
+        world_fail(w, "client %d.%d: detached what it has re-entered: %s", index, number,
+                   hf_status_name(event.status));
+    actor_goes_on(w, index, number);
+}
+
+/* What it has read goes with the token, or is written first. */
+void tokens_detach(world *w, int index, int number, int slot, sim_token *place)
+{
+    sim_client *c = &w->clients[index];
+    sim_handle *h = &c->handles[slot];
+    bool valid = hf__hold_remaining(h->hold, client_now(w, c)).ns > 0;
+    bool carries = valid && draw(w, 2) == 0;
+    sim_token token = write_down(w, h);
+    token.writes = carries && h->writes;
+    h->writes &= !carries;
+    hf__event event = {.kind = HF__EVENT_DETACH, .hold = handles_take_away(w, index, slot)};
+    client_step(w, index, &event);
+    world_log(w, "client %d.%d: detach %s: %s%s", index, number, strchr(h->value, ':'),
+              hf_status_name(event.status), event.late ? ", late" : "");
+    if (event.status != (valid ? HF_OK : HF_ELOST))
+        world_fail(w, "client %d.%d: detached %s, which is %s: %s", index, number,
+                   lock_names[h->wish.lock], valid ? "valid" : "lost",
+                   hf_status_name(event.status));
+    if (event.status == HF_OK) {
+        *place = token;
+        place->late = event.late;
+        w->stats.detached++;
+        send_on(w, place);
+    }
+    actor_goes_on(w, index, number);
 }
 
 void tokens_arrive(world *w, int number)
@@ -169,7 +202,7 @@ void tokens_refused(world *w, int number, hf_status status)
     sim_token *token = &w->tokens[number];
     w->stats.unattached++;
     if (status != HF_ELOST) {
-        send_on(w, token, delay_ns(w));
+        send_on(w, token);
         return;
     }
     note_end(w, token);
