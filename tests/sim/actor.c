@@ -319,8 +319,7 @@ static void attached(world *w, int index, int number)
     states_granted(w, index, h);
     h->stretched |= stretched;
     fences_attached(w, index, h, token);
-    w->stats.attached++;
-    token->state = TOKEN_NONE;
+    tokens_attached(w, w->clients[index].actors[number].slot);
     begin_work(w, index, number);
     if ((late || h->wish.lease_ms == HF_LEASE_MIN_MS) && draw(w, 2) == 0) { /* only to release it */
         w->clients[index].actors[number].steps_left = 0;

@@ -108,6 +108,7 @@ typedef struct sim_token { /* a hold that nobody has */
     uint64_t fence, fence_top;
     int64_t lease_ms;
     bool late;
+    bool ended;         /* the server has been seen without it */
     int64_t longest_ms; /* lease ever asked for */
     bool stretched;
     int64_t until_ms; /* by the server's clock: it has it until then, whoever does what */

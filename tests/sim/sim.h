@@ -174,6 +174,7 @@ sim_token *tokens_find_place(world *world); /* NULL: there are too many */
 void tokens_detach(world *world, int index, int number, int slot, sim_token *place);
 void tokens_detach_in_vain(world *world, int index, int number, int slot);
 void tokens_arrive(world *world, int number);
+void tokens_attached(world *world, int number);
 void tokens_refused(world *world, int number, hf_status status); /* its attach failed */
 void tokens_client_dies(world *world, int index);
 void tokens_check(world *world);                         /* after every step of anybody */

@@ -7,6 +7,11 @@
  * time that it had when it was detached, however many have failed to attach it. Nor does anybody
  * renew it: when all that was on its way is over, the lock is free. And no core believes in it.
  *
+ * A hold that has ended is not taken up any more. One exception is known, and not simulated: if the
+ * token is kept for longer than the lock, and then comes a copy of the acquire that is later than a
+ * lease, the server grants the lock anew to the same value, with a new fence, and an attach gets it
+ * with the old one. In runs with such copies a token is dropped when its hold has ended.
+ *
  * A thread's hold is of another party once it is detached: the thread that had it may not have the
  * lock together with whoever has its token. No token is used twice at a time. */
 #include <stdio.h>
@@ -189,12 +194,23 @@ void tokens_detach(world *w, int index, int number, int slot, sim_token *place)
 void tokens_arrive(world *w, int number)
 {
     sim_token *token = &w->tokens[number];
-    bool nobody = w->resting || w->finished || ++token->tries > TRIES_MAX;
+    bool nobody = w->resting || w->finished || ++token->tries > TRIES_MAX ||
+                  (token->ended && w->plan.very_late);
     if (nobody)
         drop(w, token);
     else if (!actor_attach(w, (int)draw(w, (uint64_t)w->plan.clients), number))
         world_schedule(w, (sim_event){.kind = EVENT_TOKEN, .index = number},
                        MS(draw_between(w, 1, 20)));
+}
+
+void tokens_attached(world *w, int number)
+{
+    sim_token *token = &w->tokens[number];
+    w->stats.attached++;
+    token->state = TOKEN_NONE;
+    if (token->ended && !w->plan.beyond)
+        world_fail(w, "client %d: attached %s as %s, which had ended", token->client,
+                   lock_names[token->wish.lock], token->value);
 }
 
 void tokens_refused(world *w, int number, hf_status status)
@@ -238,9 +254,11 @@ void tokens_client_dies(world *w, int index)
 void tokens_check(world *w)
 {
     for (int i = 0; i < w->token_count && !w->plan.beyond; i++) {
-        const sim_token *token = &w->tokens[i];
-        if (is_in_use(w, token) && server_ms(w) + SLACK_MS < token->until_ms &&
-            !server_has(w, token))
+        sim_token *token = &w->tokens[i];
+        if (!is_in_use(w, token) || server_has(w, token))
+            continue;
+        token->ended = true;
+        if (server_ms(w) + SLACK_MS < token->until_ms)
             world_fail(w, "%s was detached as %s and has time left, but the server has it not",
                        lock_names[token->wish.lock], token->value);
     }
