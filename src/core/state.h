@@ -120,8 +120,7 @@ struct hf_hold {
     uint64_t fence_top;  /* the last of those that were reserved with its grant */
     uint64_t run;        /* the server process that granted it */
     hf__instant granted; /* when the application got it */
-    hf__instant
-        give_up; /* releasing: the lease is over then, whatever we do; attached: not before */
+    hf__instant give_up; /* the lease is over then, whatever we do; releasing, and attached */
     hf__request requests[HF__REQUEST_KINDS];
 
     hf__core *core;
