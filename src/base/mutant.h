@@ -40,8 +40,7 @@ enum {
     HF__MUTANT_ATTACH_RELEASES,   /* an attach that fails releases the lock */
     HF__MUTANT_ATTACH_EARLY,      /* deadline of an attached hold from the reply */
     HF__MUTANT_DETACH_FORGETS,    /* a token does not say that a copy may be late */
-    HF__MUTANT_DETACH_RENEWS,     /* a detached hold is renewed as before */
-    HF__MUTANT_SHORT_GUARD        /* a tombstone of the lease that a hold was attached with */
+    HF__MUTANT_DETACH_RENEWS      /* a detached hold is renewed as before */
 };
 
 #ifdef HOLDFAST_MUTANTS

@@ -136,8 +136,7 @@ static void put_release(hf_hold *hold, hf__buffer *out)
                        !(HF__MUTANT(TOMB_CANCEL) && hold->fence > 0);
     hf__resp_word(out, hf__hold_value(hold));
     /* Whoever takes up a hold may have asked for less than the acquire did. */
-    hf__span guard = HF__MUTANT(SHORT_GUARD) ? hold->lease : hold->longest_lease;
-    put_ms(out, may_be_late ? guard : hf__span_ms(0));
+    put_ms(out, may_be_late ? hold->longest_lease : hf__span_ms(0));
     put_ms(out, fence_keep(hold));
     if (hold->owner_length > 0)
         hf__resp_word(out, hf__hold_owner(hold));

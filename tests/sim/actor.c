@@ -185,6 +185,15 @@ bool actor_attach(world *w, int index, int number)
 
 /* ---- Threads that end ---- */
 
+static void keep(world *w, int index, int slot, int64_t delay_ns)
+{
+    sim_client *c = &w->clients[index];
+    sim_event later = {.kind = EVENT_KEEPER, .index = index, .actor = slot};
+    later.generation = c->generation;
+    c->handles[slot].actor = KEEPER;
+    world_schedule(w, later, delay_ns);
+}
+
 static void end_thread(world *w, int index, int number)
 {
     sim_client *c = &w->clients[index];
@@ -192,10 +201,7 @@ static void end_thread(world *w, int index, int number)
     for (int i = 0; i < HANDLES_MAX; i++) {
         if (c->handles[i].hold == NULL || c->handles[i].actor != number)
             continue;
-        sim_event later = {.kind = EVENT_KEEPER, .index = index, .actor = i};
-        later.generation = c->generation;
-        c->handles[i].actor = KEEPER;
-        world_schedule(w, later, MS(draw_between(w, 1, 2500)));
+        keep(w, index, i, MS(draw_between(w, 1, 2500)));
     }
     actor_begin(w, index, number);
 }
@@ -318,6 +324,12 @@ static void attached(world *w, int index, int number)
     bool stretched = token->stretched || h->longest_ms > h->wish.lease_ms;
     states_granted(w, index, h);
     h->stretched |= stretched;
+    if (token->ended && w->plan.very_late) { /* see tokens.c */
+        keep(w, index, (int)(h - w->clients[index].handles), 0);
+        tokens_attached(w, w->clients[index].actors[number].slot);
+        actor_goes_on(w, index, number);
+        return;
+    }
     fences_attached(w, index, h, token);
     tokens_attached(w, w->clients[index].actors[number].slot);
     begin_work(w, index, number);
