@@ -455,9 +455,9 @@ HF_API hf_status hf_detach(hf_hold **hold, char *token, hf_error *error);
  * acquired here, with the same fence. Of the options those about the lease, renewal, on_event and
  * name_length count; the lease is what was acquired unless it is given, and is renewed with this
  * call. If two take up the same token, both hold it, and the first release ends it. A request to
- * give it up (hf_revoke) is heard of with this call and with its renewals.
- *   HF_OK       *hold is yours
- *   HF_ELOST    it has ended: released, expired or broken; or it is of another lock
+ * give it up (hf_revoke) is heard of with this call and with its renewals. What is left of the
+ * lease is believed up to the longer of the token's and the one that is given. HF_OK       *hold is
+ * yours HF_ELOST    it has ended: released, expired or broken; or it is of another lock
  *   HF_EUNKNOWN, HF_EUNAVAILABLE   nothing is known of it; it lasts as long as it would have
  *   HF_EINVAL (not a token), HF_EDENIED, ... as in hf_acquire() */
 HF_API hf_status hf_attach(hf_client *client, const char *name, const char *token,

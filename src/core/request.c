@@ -157,13 +157,14 @@ static void put_renew(hf_hold *hold, hf__buffer *out)
     put_ms(out, hold->asked);
     put_ms(out, fence_keep(hold));
     hf__resp_word(out, hf__hold_owner(hold));
+    put_number(out, hold->attaching ? hold->fence_top : 0);
 }
 
 static size_t argument_count(const hf__request *request)
 {
     static const size_t counts[HF__REQUEST_KINDS] = {5, 3};
     bool owned = hf__request_hold(request)->owner_length > 0;
-    return request->kind == HF__REQUEST_RENEW ? 4 : counts[request->kind] + owned;
+    return request->kind == HF__REQUEST_RENEW ? 5 : counts[request->kind] + owned;
 }
 
 static size_t bytes_of(const hf_hold *hold)

@@ -2,7 +2,9 @@
 -- shorter renewal must not take back what a longer one gave. Keeps their fences alive.
 --
 -- KEYS for each hold: the lock, its fence, its notes; with an owner also its holders
--- ARGV for each hold: its value, lease in ms, ms for which the fence is to be kept, owner or ''
+-- ARGV for each hold: its value, lease in ms, ms for which the fence is to be kept, owner or '',
+--      its fence or 0. A fence is given for a hold that somebody takes up by its token: if the lock has
+--      a larger one, it was granted since, be it to the same value by a copy that came late
 -- -> for each hold: remaining ms              renewed
 --                   {remaining ms, request}   renewed, and its holder is asked to give it up
 --                   0                         it is not ours any more
@@ -44,9 +46,11 @@ local function renew_shared(lock, holders, value, lease, owner)
     return own - now
 end
 
-local function renew(lock, fence, notes, holders, value, lease, keep, owner)
+local function renew(lock, fence, notes, holders, value, lease, keep, owner, known)
     local remaining = 0
-    if holders then
+    if known > 0 and tonumber(string.match(call('GET', fence) or '', '^%d+') or 0) > known then
+        remaining = 0
+    elseif holders then
         remaining = renew_shared(lock, holders, value, lease, owner)
     elseif call('GET', lock) == value then
         remaining = raise(lock, lease)
@@ -58,11 +62,12 @@ local function renew(lock, fence, notes, holders, value, lease, keep, owner)
     return note and {remaining, note} or remaining
 end
 
-for i = 1, #ARGV, 4 do
+for i = 1, #ARGV, 5 do
     local owner = ARGV[i + 3]
     local holders = owner ~= '' and KEYS[at + 3] or nil
     local fine, answer = pcall(renew, KEYS[at], KEYS[at + 1], KEYS[at + 2], holders, ARGV[i],
-                               tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), owner)
+                               tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), owner,
+                               tonumber(ARGV[i + 4]))
     if not fine and type(answer) ~= 'table' then
         answer = {err = answer}
     end

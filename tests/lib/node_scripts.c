@@ -132,7 +132,8 @@ void script_add_holder(const script *s, size_t key, hf__slice value, int64_t lea
     store_add(store_make(s->node, s->keys[key], NODE_ZSET), value)->score = s->node->now_ms + lease;
 }
 
-/* ---- Renew: for each lock, fence, notes [, holders]; value, lease, keep, owner or '' ---- */
+/* ---- Renew: for each lock, fence, notes [, holders]; value, lease, keep, owner or '', fence or 0
+ */
 
 enum { WRONG_TYPE = -1 };
 
@@ -165,6 +166,13 @@ static int64_t renew_shared(const script *s, size_t first, const hf__slice *argu
     return lease;
 }
 
+/* The lock was granted since. */
+static bool is_overtaken(const script *s, size_t place, int64_t known)
+{
+    const node_key *kept = script_find(s, place);
+    return known > 0 && kept != NULL && strtoll(kept->value.bytes, NULL, 10) > known;
+}
+
 static void say_renewed(const script *s, int64_t remaining, size_t notes)
 {
     hf__slice name = remaining > 0 ? HF__SLICE("#revoked") : HF__SLICE("#broken");
@@ -193,17 +201,19 @@ static void begin_batch(script *s, size_t holds)
 
 static void run_renew(script *s)
 {
-    size_t holds = s->argument_count / 4, at = 0;
-    node_expect(holds >= 1 && s->argument_count % 4 == 0, "renew takes four arguments for each");
+    size_t holds = s->argument_count / 5, at = 0;
+    node_expect(holds >= 1 && s->argument_count % 5 == 0, "renew takes five arguments for each");
     begin_batch(s, holds);
     say_array(s->out, holds);
     for (size_t i = 0; i < holds; i++) {
-        const hf__slice *arguments = s->arguments + 4 * i;
+        const hf__slice *arguments = s->arguments + 5 * i;
         bool owned = arguments[3].length > 0;
         int64_t lease = script_number_of(arguments[1]), keep = script_number_of(arguments[2]);
         script_expect_keys(s, at, owned ? "fwh" : "fw");
-        int64_t remaining = owned ? renew_shared(s, at, arguments)
-                                  : renew_own(s, script_find(s, at), arguments[0], lease);
+        int64_t remaining = 0;
+        if (!is_overtaken(s, at + 1, script_number_of(arguments[4])))
+            remaining = owned ? renew_shared(s, at, arguments)
+                              : renew_own(s, script_find(s, at), arguments[0], lease);
         say_renewed(s, remaining, at + 2);
         if (remaining > 0)
             script_last_at_least(s, script_find(s, at + 1), keep);

@@ -324,12 +324,6 @@ static void attached(world *w, int index, int number)
     bool stretched = token->stretched || h->longest_ms > h->wish.lease_ms;
     states_granted(w, index, h);
     h->stretched |= stretched;
-    if (token->ended && w->plan.very_late) { /* see tokens.c */
-        keep(w, index, (int)(h - w->clients[index].handles), 0);
-        tokens_attached(w, w->clients[index].actors[number].slot);
-        actor_goes_on(w, index, number);
-        return;
-    }
     fences_attached(w, index, h, token);
     tokens_attached(w, w->clients[index].actors[number].slot);
     begin_work(w, index, number);

@@ -72,6 +72,27 @@ static void a_lock_that_is_gone_is_lost(void **state)
     FINISH();
 }
 
+/* A copy of the acquire that comes very late gets the lock anew, for the same value: not by the
+ * grant that the token is of. */
+static void a_later_grant_to_the_same_value_is_another(void **state)
+{
+    (void)state;
+    SETUP();
+    stage_token token = taken(1000);
+    ADVANCE_MS(1001);
+    ACQUIRE(2, "x");
+    EXPECT(2, HF_OK);
+    assert_true(FENCE(2) > token.fence);
+    RELEASE(2);
+    EXPECT(2, HF_OK);
+    int releases = S.node.releases;
+    node_set(&S.node, "x", token.value, 5000);
+    ATTACH(3, &token, "x");
+    EXPECT(3, HF_ELOST);
+    assert_int_equal(S.node.releases, releases);
+    FINISH();
+}
+
 static void a_token_of_another_lock_is_lost(void **state)
 {
     (void)state;
@@ -454,6 +475,7 @@ int main(void)
         cmocka_unit_test(is_renewed_by_itself),
         cmocka_unit_test(a_short_lease_only_looks),
         cmocka_unit_test(a_lock_that_is_gone_is_lost),
+        cmocka_unit_test(a_later_grant_to_the_same_value_is_another),
         cmocka_unit_test(a_token_of_another_lock_is_lost),
         cmocka_unit_test(a_broken_lock_says_so),
         cmocka_unit_test(a_refusal_is_told_and_the_lock_stays),

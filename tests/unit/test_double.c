@@ -245,6 +245,7 @@ static void renew(words *w)
     put_number(w, choose_lease());
     put_number(w, 5000);
     put(w, owned ? "me" : "");
+    put_number(w, below(3) == 0 ? 1 : 0); /* every fence is larger */
 }
 
 static void refresh(words *w)
