@@ -71,7 +71,7 @@ static void renew_by_hand(const char *of_hold, int64_t lease_ms)
 {
     char script[SCRIPT_MAX];
     read_script(HF_LUA_DIR "/renew.lua", script);
-    assert_string_equal(raw(server, "EVAL %s 3 lock fence notes %s %lld 3600000 %s", script,
+    assert_string_equal(raw(server, "EVAL %s 3 lock fence notes %s %lld 3600000 %s 0", script,
                             of_hold, (long long)lease_ms, ""),
                         "(array of 1)");
 }
