@@ -20,8 +20,6 @@
 #include "text.h"
 #include "verb.h"
 
-enum { TTL_MS = 30000 };
-
 struct acquire_options {
     struct session_options session;
     bool try_once;
@@ -110,7 +108,7 @@ static void try_it(struct attempt *attempt, const struct acquire_options *given,
                                  .label = given->label,
                                  .no_renewal = true,
                                  .fair = given->fair};
-    int64_t start_ms = bell_now_ms();
+    int64_t start_ms = instant_now_ms();
     hf_operation operation;
     hf_error error; /* not the attempt's, which may be filled before the call is back */
     if (wait_ms < 0 && !is_there(attempt))
@@ -123,7 +121,7 @@ static void try_it(struct attempt *attempt, const struct acquire_options *given,
     if (wait_ms != 0)
         live_begin(&given->session, &attempt->session, attempt->name);
     wait_for(attempt, operation);
-    attempt->waited_ms = bell_now_ms() - start_ms;
+    attempt->waited_ms = instant_now_ms() - start_ms;
 }
 
 /* ---- What came of it ---- */
@@ -197,21 +195,6 @@ static int conclude(struct attempt *attempt, const struct acquire_options *given
 
 /* ---- The verb ---- */
 
-static bool read_wait(const struct acquire_options *given, int64_t *wait_ms)
-{
-    *wait_ms = given->try_once ? 0 : -1;
-    if (given->wait == NULL)
-        return true;
-    if (given->try_once)
-        say_error("-n and -w exclude each other");
-    else if (!options_read_time(given->wait, 0, HF_MS_MAX, wait_ms))
-        say_error("--wait: \"%s\" is not good: a time such as 5, 0.5, 250ms or 2m is expected",
-                  given->wait);
-    else
-        return true;
-    return false;
-}
-
 static int run(void *arg, int count, char **words)
 {
     struct acquire_options *given = arg;
@@ -222,12 +205,12 @@ static int run(void *arg, int count, char **words)
     if (code == 0 && given->busy_code != NULL &&
         !options_read_exit_code(given->busy_code, &attempt.busy_code))
         code = EXIT_USAGE;
-    if (code == 0 && !read_wait(given, &wait_ms))
+    if (code == 0 && !options_take_wait(given->try_once, given->wait, &wait_ms))
         code = EXIT_USAGE;
     if (code != 0)
         return code;
     if (given->ttl_ms == 0)
-        given->ttl_ms = TTL_MS;
+        given->ttl_ms = SESSION_TTL_MS;
     (void)signal(SIGPIPE, SIG_IGN); /* so that a failed write is heard of */
     if (!bell_open(&attempt.bell))
         return EXIT_OWN;

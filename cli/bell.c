@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "instant.h"
 #include "say.h"
 
 static void add_unless_ignored(sigset_t *set, int number)
@@ -56,23 +56,16 @@ void bell_ring(struct bell *bell)
     (void)written; /* it can only fail if it rings already */
 }
 
-int64_t bell_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int left_ms(int64_t end_ms)
 {
-    int64_t left = end_ms - bell_now_ms();
+    int64_t left = end_ms - instant_now_ms();
     return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
 int bell_wait(struct bell *bell, int64_t timeout_ms)
 {
     struct pollfd ends[] = {{bell->signals, POLLIN, 0}, {bell->news, POLLIN, 0}};
-    int64_t end_ms = bell_now_ms() + timeout_ms;
+    int64_t end_ms = instant_now_ms() + timeout_ms;
     struct signalfd_siginfo signal;
     uint64_t count;
     for (;;) {

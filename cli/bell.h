@@ -22,6 +22,4 @@ void bell_ring(struct bell *bell); /* from any thread */
 /* BELL_NEWS, BELL_TIMEOUT or the number of a signal. timeout_ms -1: no limit. */
 int bell_wait(struct bell *bell, int64_t timeout_ms);
 
-int64_t bell_now_ms(void); /* on a clock that nobody sets */
-
 #endif

@@ -4,43 +4,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "exit.h"
-#include "json.h"
-#include "say.h"
-#include "show.h"
 #include "token.h"
 #include "verb.h"
 
 static const struct option options[] = {{0}};
 
-static void print(const struct session_options *given, const struct token_use *use,
-                  int64_t remaining_ms, uint64_t fence, bool asked_for)
-{
-    if (!given->json) {
-        printf("%" PRId64 " %" PRIu64 "\n", remaining_ms, fence);
-        return;
-    }
-    json_begin_object(NULL);
-    json_text("name", use->name);
-    json_number("remaining_ms", remaining_ms);
-    json_unsigned("fence", fence);
-    json_bool("revoked", asked_for);
-    json_end_object();
-    (void)json_finish();
-}
-
 static int check(const struct session_options *given, struct token_use *use)
 {
-    int64_t remaining_ms = hf_remaining_ms(use->hold);
-    uint64_t fence = hf_fence(use->hold);
-    bool asked_for = token_is_asked_for(use);
-    int code = token_let_go(use);
+    struct token_facts facts;
+    int code = token_read(use, &facts);
     if (code != 0)
         return code;
-    print(given, use, remaining_ms, fence, asked_for);
-    if (asked_for)
-        say_note("still held, but somebody asks for the lock: finish soon and release it");
-    return show_finish(asked_for ? EXIT_REVOKED : EXIT_OK);
+    if (given->json)
+        token_print_json(use, &facts, false);
+    else
+        printf("%" PRId64 " %" PRIu64 "\n", facts.remaining_ms, facts.fence);
+    return token_finish(&facts, "still held");
 }
 
 static int run(void *arg, int count, char **words)

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bell.h"
 #include "exit.h"
+#include "instant.h"
 #include "json.h"
 #include "local.h"
 #include "say.h"
@@ -68,7 +68,7 @@ void findings_add_failure(struct findings *findings, const char *name, const hf_
 static void pause_until(int64_t end_ms)
 {
     int64_t left;
-    while ((left = end_ms - bell_now_ms()) > 0) {
+    while ((left = end_ms - instant_now_ms()) > 0) {
         struct timespec span = {left / 1000, left % 1000 * 1000000};
         nanosleep(&span, NULL);
     }
@@ -81,7 +81,7 @@ static void look_again(hf_client *client, const hf_examination *first, int64_t l
     hf_error error;
     pause_until(looked_ms + CLOCK_MS);
     if (hf_examine(client, &last, &error) == HF_OK)
-        doctor_judge_clock(first, &last, bell_now_ms() - looked_ms, findings);
+        doctor_judge_clock(first, &last, instant_now_ms() - looked_ms, findings);
     else
         findings_add_failure(findings, "clock", &error);
 }
@@ -91,7 +91,7 @@ static void examine(hf_client *client, struct doctor_log *log, struct findings *
     hf_examination server;
     hf_error error;
     hf_status status = hf_examine(client, &server, &error);
-    int64_t looked_ms = bell_now_ms();
+    int64_t looked_ms = instant_now_ms();
     if (status != HF_OK) {
         findings_add_failure(findings, status == HF_EDENIED ? "rights" : "reachable", &error);
         return;

@@ -8,12 +8,7 @@
 #include "doctor.h"
 #include "text.h"
 
-enum {
-    OLDEST_MAJOR = 6,
-    OLDEST_MINOR = 2,
-    CLOCK_OFFSET_MAX_S = 5,
-    LEASE_MS = 30000 /* what run and acquire ask for unless told otherwise */
-};
+enum { OLDEST_MAJOR = 6, OLDEST_MINOR = 2, CLOCK_OFFSET_MAX_S = 5 };
 
 static void judge_version(const hf_examination *server, struct findings *findings)
 {
@@ -74,7 +69,7 @@ static void judge_memory_of_locks(const hf_examination *server, struct findings 
         findings_add(findings, FINDING_WARNING, "persistence",
                      "appendonly is off: a restart forgets all locks, while their holders work "
                      "on; set appendonly yes, and let writes be guarded by the fence");
-    if (server->uptime_ms >= LEASE_MS || server->append_only)
+    if (server->uptime_ms >= SESSION_TTL_MS || server->append_only)
         findings_add(findings, FINDING_OK, "uptime", "it has been running for %s", uptime);
     else
         findings_add(findings, FINDING_WARNING, "uptime",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Moments in the life of a child: nanoseconds on the clock that also runs while the machine sleeps,
+/* Moments: nanoseconds on the clock that also runs while the machine sleeps,
  * for leases do not wait either. */
 #ifndef CLI_INSTANT_H
 #define CLI_INSTANT_H
@@ -15,6 +15,11 @@ static inline int64_t instant_now(void)
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
+}
+
+static inline int64_t instant_now_ms(void)
+{
+    return instant_now() / NS_PER_MS;
 }
 
 static inline int64_t instant_earlier(int64_t a, int64_t b)

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <holdfast.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,24 @@ bool options_read_time(const char *text, int64_t min_ms, int64_t max_ms, int64_t
     if (*ms == 0 && number > 0)
         *ms = 1; /* a time that somebody gave is not none */
     return *ms >= min_ms && (max_ms == 0 || *ms <= max_ms);
+}
+
+bool options_take_time(const char *name, const char *text, int64_t *ms)
+{
+    if (text == NULL || options_read_time(text, 0, HF_MS_MAX, ms))
+        return true;
+    say_error("--%s: \"%s\" is not good: a time such as 5, 0.5, 250ms or 2m is expected", name,
+              text);
+    return false;
+}
+
+bool options_take_wait(bool try_once, const char *wait, int64_t *wait_ms)
+{
+    *wait_ms = try_once ? 0 : -1;
+    if (!try_once || wait == NULL)
+        return options_take_time("wait", wait, wait_ms);
+    say_error("-n and -w exclude each other");
+    return false;
 }
 
 bool options_read_exit_code(const char *text, int *code)

@@ -51,6 +51,12 @@ bool options_set(const struct option_table *table, void *place, const char *name
 /* "1.5", "250ms", "2m" ... as ms; false: it is not a time within the limits. */
 bool options_read_time(const char *text, int64_t min_ms, int64_t max_ms, int64_t *ms);
 
+/* The same for an option that was kept as text, NULL: not given; false: it has been said. */
+bool options_take_time(const char *name, const char *text, int64_t *ms);
+
+/* What -n and -w TIME mean: 0, a time, or -1 if neither was given. False: it has been said. */
+bool options_take_wait(bool try_once, const char *wait, int64_t *wait_ms);
+
 /* From 0 to 255; false: it has been said what is wrong. */
 bool options_read_exit_code(const char *text, int *code);
 

@@ -4,10 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "exit.h"
-#include "json.h"
-#include "say.h"
-#include "show.h"
 #include "token.h"
 #include "verb.h"
 
@@ -21,33 +17,17 @@ static const struct option options[] = {
      "how long it lasts from now on (as it was acquired)", HF_LEASE_MIN_MS, HF_MS_MAX, 0},
     {0}};
 
-static void print(const struct token_use *use, int64_t remaining_ms, uint64_t fence, bool asked_for)
-{
-    json_begin_object(NULL);
-    json_text("name", use->name);
-    json_number("remaining_ms", remaining_ms);
-    json_unsigned("fence", fence);
-    json_bool("revoked", asked_for);
-    json_text("token", use->token);
-    json_end_object();
-    (void)json_finish();
-}
-
 static int renew(const struct renew_options *given, struct token_use *use)
 {
-    int64_t remaining_ms = hf_remaining_ms(use->hold);
-    uint64_t fence = hf_fence(use->hold);
-    bool asked_for = token_is_asked_for(use);
-    int code = token_let_go(use);
+    struct token_facts facts;
+    int code = token_read(use, &facts);
     if (code != 0)
         return code;
     if (given->session.json)
-        print(use, remaining_ms, fence, asked_for);
+        token_print_json(use, &facts, true);
     else if (given->session.verbose)
-        printf("%" PRId64 "\n", remaining_ms);
-    if (asked_for)
-        say_note("renewed, but somebody asks for the lock: finish soon and release it");
-    return show_finish(asked_for ? EXIT_REVOKED : EXIT_OK);
+        printf("%" PRId64 "\n", facts.remaining_ms);
+    return token_finish(&facts, "renewed");
 }
 
 static int run(void *arg, int count, char **words)

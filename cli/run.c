@@ -17,12 +17,7 @@
 #include "signals.h"
 #include "verb.h"
 
-enum {
-    TTL_DEFAULT_MS = 30000,
-    KILL_AFTER_DEFAULT_MS = 5000,
-    MARGIN_MIN_MS = 20,
-    MARGIN_MAX_MS = 250
-};
+enum { KILL_AFTER_DEFAULT_MS = 5000, MARGIN_MIN_MS = 20, MARGIN_MAX_MS = 250 };
 
 /* Where "not given" and 0 differ, the text is kept. */
 struct run_options {
@@ -67,15 +62,6 @@ static const struct option options[] = {
 
 /* ---- Options ---- */
 
-static bool read_time(const char *name, const char *text, int64_t *ms)
-{
-    if (text == NULL || options_read_time(text, 0, HF_MS_MAX, ms))
-        return true;
-    say_error("--%s: \"%s\" is not good: a time such as 5, 0.5, 250ms or 2m is expected", name,
-              text);
-    return false;
-}
-
 static bool read_busy_code(const struct run_options *given, int *code)
 {
     *code = given->skip_ok ? EXIT_OK : EXIT_BUSY;
@@ -84,11 +70,11 @@ static bool read_busy_code(const struct run_options *given, int *code)
 
 static bool read_lease(const struct run_options *given, struct job_plan *plan)
 {
-    plan->ttl_ms = given->ttl_ms > 0 ? given->ttl_ms : TTL_DEFAULT_MS;
+    plan->ttl_ms = given->ttl_ms > 0 ? given->ttl_ms : SESSION_TTL_MS;
     plan->kill_after_ms = plan->ttl_ms / 3;
     if (plan->kill_after_ms > KILL_AFTER_DEFAULT_MS)
         plan->kill_after_ms = KILL_AFTER_DEFAULT_MS;
-    if (!read_time("kill-after", given->kill_after, &plan->kill_after_ms))
+    if (!options_take_time("kill-after", given->kill_after, &plan->kill_after_ms))
         return false;
     if (plan->kill_after_ms > plan->ttl_ms / 3) {
         say_error("--kill-after must be at most a third of the lease: give --ttl %.1f or more",
@@ -100,25 +86,19 @@ static bool read_lease(const struct run_options *given, struct job_plan *plan)
 
 static bool read_plan(const struct run_options *given, struct job_plan *plan)
 {
-    *plan = (struct job_plan){.wait_ms = -1,
-                              .max_hold_ms = given->max_hold_ms,
+    *plan = (struct job_plan){.max_hold_ms = given->max_hold_ms,
                               .min_hold_ms = given->min_hold_ms,
                               .owner = given->owner,
                               .label = given->label,
                               .on_lost = given->on_lost,
                               .fair = given->fair,
                               .foreground = given->foreground};
-    if (given->no_wait && given->wait != NULL) {
-        say_error("-n and -w exclude each other");
-        return false;
-    }
     if (given->max_hold_ms > 0 && given->min_hold_ms > given->max_hold_ms) {
         say_error("--min-hold is longer than --max-hold");
         return false;
     }
-    if (given->no_wait)
-        plan->wait_ms = 0;
-    return read_time("wait", given->wait, &plan->wait_ms) && read_lease(given, plan);
+    return options_take_wait(given->no_wait, given->wait, &plan->wait_ms) &&
+           read_lease(given, plan);
 }
 
 /* ---- Words ---- */

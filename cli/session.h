@@ -34,6 +34,8 @@ struct session_options {
 
 extern const struct option_table session_table;
 
+enum { SESSION_TTL_MS = 30000 }; /* the lease, unless told otherwise */
+
 struct session {
     hf_client *client;
     bool local;    /* this machine only */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "exit.h"
+#include "json.h"
 #include "say.h"
 #include "show.h"
 
@@ -81,20 +82,44 @@ int token_open(struct session_options *options, int count, char **words, int64_t
     return code;
 }
 
-int token_let_go(struct token_use *use)
-{
-    hf_error error;
-    return hf_detach(&use->hold, use->token, &error) == HF_OK ? 0 : fail(use, &error);
-}
-
 void token_close(struct token_use *use)
 {
     session_close(&use->session);
 }
 
+/* ---- What is known of it ---- */
+
 /* The hold has just been confirmed, so there is nothing else that it could be told. */
-bool token_is_asked_for(struct token_use *use)
+static bool is_asked_for(struct token_use *use)
 {
     struct pollfd news = {.fd = hf_descriptor(use->hold), .events = POLLIN};
     return news.fd >= 0 && poll(&news, 1, 0) == 1 && hf_is_valid(use->hold);
+}
+
+int token_read(struct token_use *use, struct token_facts *facts)
+{
+    hf_error error;
+    *facts =
+        (struct token_facts){hf_remaining_ms(use->hold), hf_fence(use->hold), is_asked_for(use)};
+    return hf_detach(&use->hold, use->token, &error) == HF_OK ? 0 : fail(use, &error);
+}
+
+void token_print_json(const struct token_use *use, const struct token_facts *facts, bool renewed)
+{
+    json_begin_object(NULL);
+    json_text("name", use->name);
+    json_number("remaining_ms", facts->remaining_ms);
+    json_unsigned("fence", facts->fence);
+    json_bool("revoked", facts->asked_for);
+    if (renewed)
+        json_text("token", use->token);
+    json_end_object();
+    (void)json_finish();
+}
+
+int token_finish(const struct token_facts *facts, const char *what)
+{
+    if (facts->asked_for)
+        say_note("%s, but somebody asks for the lock: finish soon and release it", what);
+    return show_finish(facts->asked_for ? EXIT_REVOKED : EXIT_OK);
 }

@@ -18,10 +18,19 @@ int token_open(struct session_options *options, int count, char **words, int64_t
                struct token_use *use);
 void token_close(struct token_use *use);
 
-/* Leaves the lock in the token's hands again; returns as token_open() does. */
-int token_let_go(struct token_use *use);
+struct token_facts {
+    int64_t remaining_ms;
+    uint64_t fence;
+    bool asked_for; /* somebody has asked for the lock, as far as the server has told us */
+};
 
-/* Whether somebody has asked for the lock, as far as the server has told us. */
-bool token_is_asked_for(struct token_use *use);
+/* What is known of the lock, which is left in the token's hands again; returns as token_open(). */
+int token_read(struct token_use *use, struct token_facts *facts);
+
+/* As JSON; the token too if it is a new one. */
+void token_print_json(const struct token_use *use, const struct token_facts *facts, bool renewed);
+
+/* What the command ends with: says if somebody asks for the lock, though it was "renewed", say. */
+int token_finish(const struct token_facts *facts, const char *what);
 
 #endif

@@ -3,6 +3,7 @@
  * freed it, a look tells whether it has: one that was released may have been handed on. */
 #include "bell.h"
 #include "exit.h"
+#include "instant.h"
 #include "json.h"
 #include "say.h"
 #include "session.h"
@@ -40,7 +41,7 @@ static void see(void *arg, const hf_sight *sight)
 
 static int64_t left_ms(const struct watch *watch)
 {
-    int64_t left = watch->end_ms - bell_now_ms();
+    int64_t left = watch->end_ms - instant_now_ms();
     return watch->end_ms < 0 ? -1 : left > 0 ? left : 0;
 }
 
@@ -95,13 +96,13 @@ static int open_and_wait(struct wait_options *given, struct watch *watch)
     int code = session_open(&given->session, 0, &watch->session);
     if (code != 0)
         return code;
-    int64_t start_ms = bell_now_ms();
+    int64_t start_ms = instant_now_ms();
     code = wait_for(watch);
     if (given->session.json && (code == EXIT_OK || code == EXIT_BUSY)) {
         json_begin_object(NULL);
         json_text("name", watch->name);
         json_bool("free", code == EXIT_OK);
-        json_number("waited_ms", bell_now_ms() - start_ms);
+        json_number("waited_ms", instant_now_ms() - start_ms);
         json_end_object();
         (void)json_finish();
         code = show_finish(code);
@@ -118,13 +119,10 @@ static int run(void *arg, int count, char **words)
     int code = session_take_name(count, words, 1, &watch.name);
     if (code != 0)
         return code;
-    if (given->wait != NULL && !options_read_time(given->wait, 0, HF_MS_MAX, &limit_ms)) {
-        say_error("--wait: \"%s\" is not good: a time such as 5, 0.5, 250ms or 2m is expected",
-                  given->wait);
+    if (!options_take_time("wait", given->wait, &limit_ms))
         return EXIT_USAGE;
-    }
     if (given->wait != NULL)
-        watch.end_ms = bell_now_ms() + limit_ms;
+        watch.end_ms = instant_now_ms() + limit_ms;
     if (!bell_open(&watch.bell))
         return EXIT_OWN;
     code = open_and_wait(given, &watch);

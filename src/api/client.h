@@ -39,6 +39,9 @@ hf_status hf__client_check(const hf_client *client, hf_error *error);
  * never re-entered. NULL: out of memory. */
 hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,
                              bool lone);
+/* hold.c: options and name are checked, and who listens will be told: HF_OK, or why not. */
+hf_status hf__client_prepare(hf_client *client, const char *name, const hf_acquire_options *options,
+                             hf_acquire_options *checked, hf_error *error);
 /* hold.c: what it asks for. */
 hf__wish hf__client_wish(hf_client *client, const char *name, const hf_acquire_options *options,
                          bool lone);

@@ -100,6 +100,18 @@ static hf_status run_acquire(hf_client *client, hf_hold *fresh, const hf_acquire
     return hf__call_outcome(error, status, &call);
 }
 
+hf_status hf__client_prepare(hf_client *client, const char *name, const hf_acquire_options *options,
+                             hf_acquire_options *checked, hf_error *error)
+{
+    hf_status status = hf__acquire_options_read(client, options, checked, error);
+    if (status == HF_OK)
+        status = hf__name_check(client, name, &checked->name_length, error);
+    if (status != HF_OK || checked->on_event == NULL)
+        return status;
+    status = hf__driver_listen(client->driver);
+    return status == HF_OK ? status : hf__plain(error, status);
+}
+
 hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_options *options,
                      hf_hold **hold, hf_error *error)
 {
@@ -111,15 +123,9 @@ hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_optio
         return hf__fail(error, HF_EINVAL, "client is NULL");
     hf_status status = hf__client_check(client, error);
     if (status == HF_OK)
-        status = hf__acquire_options_read(client, options, &checked, error);
-    if (status == HF_OK)
-        status = hf__name_check(client, name, &checked.name_length, error);
+        status = hf__client_prepare(client, name, options, &checked, error);
     if (status != HF_OK)
         return status;
-    if (checked.on_event != NULL)
-        status = hf__driver_listen(client->driver);
-    if (status != HF_OK)
-        return hf__plain(error, status);
     hf_hold *fresh = hf__client_new_hold(client, name, &checked, false);
     if (fresh == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");

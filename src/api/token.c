@@ -53,18 +53,14 @@ static bool read_encoded(hf__slice text, char *place, size_t *length)
 {
     *length = 0;
     for (size_t i = 0; i < text.length; i++) {
-        char c = text.bytes[i];
-        if (c == '%') {
-            int high = text.length - i > 2 ? hf__hex_digit(text.bytes[i + 1]) : -1;
-            int low = high >= 0 ? hf__hex_digit(text.bytes[i + 2]) : -1;
-            if (low < 0)
-                return false;
-            c = (char)(high * 16 + low);
+        int code = (unsigned char)text.bytes[i];
+        if (code == '%') {
+            code = hf__percent(text.bytes + i, text.length - i);
             i += 2;
         }
-        if (*length == PART_MAX)
+        if (code < 0 || *length == PART_MAX)
             return false;
-        place[(*length)++] = c;
+        place[(*length)++] = (char)code;
     }
     return true;
 }
@@ -164,15 +160,9 @@ hf_status hf_attach(hf_client *client, const char *name, const char *text,
     if (given.lease_ms == 0)
         given.lease_ms = (int64_t)t.lease_ms;
     if (status == HF_OK)
-        status = hf__acquire_options_read(client, &given, &checked, error);
-    if (status == HF_OK)
-        status = hf__name_check(client, name, &checked.name_length, error);
+        status = hf__client_prepare(client, name, &given, &checked, error);
     if (status != HF_OK)
         return status;
-    if (checked.on_event != NULL)
-        status = hf__driver_listen(client->driver);
-    if (status != HF_OK)
-        return hf__plain(error, status);
     return attach(client, name, &t, &checked, hold, error);
 }
 

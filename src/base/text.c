@@ -68,11 +68,18 @@ size_t hf__parse_leading(const char *text, size_t length, uint64_t max, uint64_t
     return hf__parse_decimal(text, digits, max, number) ? digits : 0;
 }
 
-int hf__hex_digit(char c)
+static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
     if (c >= 'a' && c <= 'f')
         return c - 'a' + 10;
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int hf__percent(const char *at, size_t left)
+{
+    int high = left > 2 ? hex_digit(at[1]) : -1;
+    int low = high >= 0 ? hex_digit(at[2]) : -1;
+    return low >= 0 ? high * 16 + low : -1;
 }

@@ -20,7 +20,8 @@ size_t hf__digits(char *digits, uint64_t number);
  * become '?'. */
 void hf__printable(char *place, size_t capacity, const char *bytes, size_t count);
 
-int hf__hex_digit(char c); /* its value; -1: it is none */
+/* What "%XX" stands for, of which so many bytes are there; -1: two digits are not. */
+int hf__percent(const char *at, size_t left);
 
 /* Parses an unsigned decimal that fills the whole text. */
 bool hf__parse_decimal(const char *text, size_t length, uint64_t max, uint64_t *number);

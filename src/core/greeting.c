@@ -131,6 +131,12 @@ static bool nothing_learnt(hf__link *link, const hf__reply *reply)
     return true;
 }
 
+static void fail_unlike(hf__link *link)
+{
+    hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
+                  link->core->config.server->display);
+}
+
 /* A confirmation of something else is none. */
 static bool subscription_learnt(hf__link *link, const hf__reply *reply)
 {
@@ -140,8 +146,7 @@ static bool subscription_learnt(hf__link *link, const hf__reply *reply)
     if (reply->count == 3 && named->kind == HF__REPLY_TEXT && named->length == channel.length &&
         memcmp(named->text, channel.bytes, channel.length) == 0)
         return true;
-    hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
-                  link->core->config.server->display);
+    fail_unlike(link);
     return false;
 }
 
@@ -275,8 +280,7 @@ void hf__greeting_reply(hf__link *link, const hf__reply *reply)
         return;
     }
     if (reply->kind != expected_reply(step)) {
-        hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
-                      link->core->config.server->display);
+        fail_unlike(link);
         return;
     }
     if (!learn(link, step, reply))

@@ -55,11 +55,10 @@ static hf_status copy_decoded(const parser *cursor, const char *from, const char
             *end++ = *at;
             continue;
         }
-        int high = to - at > 2 ? hf__hex_digit(at[1]) : -1;
-        int low = high >= 0 ? hf__hex_digit(at[2]) : -1;
-        if (low < 0 || high * 16 + low == 0)
+        int code = hf__percent(at, (size_t)(to - at));
+        if (code <= 0)
             return bad(cursor, at, "% must be followed by two hexadecimal digits, not 00");
-        *end++ = (char)(high * 16 + low);
+        *end++ = (char)code;
         at += 2;
     }
     while (end < *copy + (to - from)) /* a rest of the undecoded text would escape the wiping */
