@@ -79,7 +79,8 @@ typedef struct hf_observer hf_observer;
 #define HF_PASSWORD_MAX    4096  /* bytes of a password                                          */
 #define HF_SIDE_PREFIX_MAX 128   /* see side_prefix                                              */
 #define HF_LOCAL_TURNS_MAX 1000  /* see local_turns                                              */
-#define HF_LINKS_MAX       8     /* command connections of one client                            */
+#define HF_LINKS_MAX       8     /* command connections of one client to one server              */
+#define HF_SERVERS_MAX     9     /* servers of a quorum                                          */
 #define HF_PENDING_MAX     16384 /* requests that may be unanswered on one connection            */
 
 /* ---- Status ---------------------------------------------------------------------------------- */
@@ -238,6 +239,12 @@ typedef struct hf_client_options {
     hf_check check_version;  /* it is older than Redis 6.2; default refuse                        */
     hf_check check_persistence; /* appendonly is off: a restart forgets locks; default warn */
     hf_check check_clock; /* its clock is more than 5 s away from ours; default warn           */
+    /* What is taken off a lease for clocks that run at different rates: */
+    int64_t drift_ppm; /* millionths of it; default 10 000, which is 1 %                        */
+    int64_t drift_ms;  /* and so much; default 2                                                */
+    bool durable_servers; /* quorum: no server ever forgets what it has confirmed (appendonly with
+                             appendfsync always, on disks that last), so one that was restarted
+                             votes at once; the same for all clients                            */
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
@@ -340,6 +347,8 @@ typedef struct hf_acquire_options {
     bool no_renewal; /* renewed by hf_extend() only                                              */
     bool no_reentry; /* the calling thread may not take it a second time                         */
     bool fair;       /* strictly first come, first served, for every thread                      */
+    int replicas;    /* one server with replicas: so many must have the grant too (WAIT), or it is
+                        given back and the call says HF_EUNAVAILABLE; default 0                  */
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})

@@ -117,12 +117,17 @@ static hf_status protect(hf_client *client, const hf_client_options *options,
 static hf_status start(hf_client *client, const hf_client_options *options, hf_error *error)
 {
     hf__driver_config config = {
-        .core = {.server = &client->server,
+        .core = {.servers = &client->server,
+                 .server_count = 1,
                  .connect_timeout = hf__span_ms(options->connect_timeout_ms),
                  .reply_timeout = hf__span_ms(options->reply_timeout_ms),
                  .call_timeout = hf__span_ms(options->call_timeout_ms),
                  .side_prefix = hf__slice_text(client->side_prefix),
                  .fence_keep = hf__span_ms(FENCE_KEEP_MS),
+                 .max_lease = hf__span_ms(options->max_lease_ms),
+                 .drift_ppm = options->drift_ppm,
+                 .drift = hf__span_ms(options->drift_ms),
+                 .durable_servers = options->durable_servers,
                  .links = options->links,
                  .local_turns = options->local_turns,
                  .checks = {[HF__CHECK_EVICTION] = options->check_eviction,

@@ -18,7 +18,10 @@ enum {
     LOCAL_TURNS = 64,
     RETRY_INTERVAL_MIN_MS = 10,
     RENEW_INTERVAL_MIN_MS = 10,
-    RENEWALS_IN_A_LEASE = 3
+    RENEWALS_IN_A_LEASE = 3,
+    DRIFT_PPM = 10000,
+    DRIFT_PPM_MAX = 500000,
+    DRIFT_MS = 2
 };
 
 static hf_status read_struct(const void *given, size_t given_size, void *options, size_t size,
@@ -125,6 +128,12 @@ hf_status hf__client_options_read(const hf_client_options *given, hf_client_opti
         status = read_ms(&options->call_timeout_ms, "call_timeout_ms", CALL_TIMEOUT_MS, error);
     if (status == HF_OK)
         status = read_ms(&options->max_lease_ms, "max_lease_ms", MAX_LEASE_MS, error);
+    if (status == HF_OK)
+        status = read_ms(&options->drift_ms, "drift_ms", DRIFT_MS, error);
+    if (options->drift_ppm == 0)
+        options->drift_ppm = DRIFT_PPM;
+    if (status == HF_OK && (options->drift_ppm < 1 || options->drift_ppm > DRIFT_PPM_MAX))
+        status = hf__fail(error, HF_EINVAL, "drift_ppm must be 1 to %d", DRIFT_PPM_MAX);
     if (status == HF_OK && options->max_lease_ms < HF_LEASE_MIN_MS)
         status = hf__fail(error, HF_EINVAL, "max_lease_ms must be at least %d", HF_LEASE_MIN_MS);
     return status;

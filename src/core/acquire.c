@@ -80,7 +80,7 @@ static void give_up(hf_hold *hold, const hf_error *last)
     bool cut_off = hf__node_linked(&hold->lined_up) && link->trouble.text[0] != '\0';
     hf_error unknown;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time; given back if it was granted",
-             hold->core->config.server->display);
+             hold->link->server->url->display);
     if (last->status == HF_EBUSY && !cut_off &&
         (request_of(hold)->place == HF__IDLE || hold->place.number > 0))
         hf__acquire_end(hold, HF_EBUSY, last->text);
@@ -168,7 +168,7 @@ void hf__acquire_go(hf_hold *hold)
 static void begin(hf__core *core, hf__call *call)
 {
     hf_hold *hold = call->hold;
-    hold->link = &core->links[hold->slot % (unsigned)core->config.links];
+    hold->link = hf__server_link(&core->servers[0], hold->slot);
     hf__list_append(&core->holds, &hold->node);
     call->retries_limited = call->max_retries > 0 || call->wait_ms == 0;
     call->deadline =

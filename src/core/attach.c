@@ -54,7 +54,7 @@ void hf__attach_start(hf__core *core, hf__call *call)
 {
     hf_hold *hold = call->hold;
     hold->core = core;
-    hold->link = &core->links[hold->slot % (unsigned)core->config.links];
+    hold->link = hf__server_link(&core->servers[0], hold->slot);
     hold->stage = HF__HOLD_HELD;
     hold->attaching = true;
     call->started = core->now;
@@ -111,8 +111,7 @@ void hf__attach_timer(hf__call *call)
     hf_hold *hold = call->hold;
     const hf_error *trouble = &hold->link->trouble;
     hf_error unknown;
-    hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time",
-             hold->core->config.server->display);
+    hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time", hold->link->server->url->display);
     if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered)
         hf__attach_fail(hold, HF_EUNKNOWN, unknown.text);
     else

@@ -43,14 +43,15 @@ static bool complain(hf__link *link, hf__check_kind kind, hf_status refusal, con
     va_start(arguments, format);
     hf__vformat(text, sizeof(text), format, arguments);
     va_end(arguments);
-    const char *server = core->config.server->display;
+    hf__server *server = link->server;
+    const char *shown = server->url->display;
     if (core->config.checks[kind] == HF_CHECK_REFUSE) {
-        hf__link_fail(link, refusal, "%s %s", server, text);
+        hf__link_fail(link, refusal, "%s %s", shown, text);
         return false;
     }
-    if (core->config.checks[kind] == HF_CHECK_WARN && !core->warned[kind])
-        hf__log(core, HF_LOG_WARNING, "%s %s", server, text);
-    core->warned[kind] = true;
+    if (core->config.checks[kind] == HF_CHECK_WARN && !server->warned[kind])
+        hf__log(core, HF_LOG_WARNING, "%s %s", shown, text);
+    server->warned[kind] = true;
     return true;
 }
 
@@ -72,7 +73,7 @@ static bool check_version(hf__link *link, hf__slice version)
  * does not say is taken for another one each time. */
 bool hf__check_server(hf__link *link, const hf__reply *reply)
 {
-    hf__core *core = link->core;
+    hf__server *server = link->server;
     char run_id[sizeof(link->run_id)] = "";
     hf__slice field = info_field(reply, "run_id");
     hf__printable(run_id, sizeof(run_id), field.bytes, field.length);
@@ -80,9 +81,9 @@ bool hf__check_server(hf__link *link, const hf__reply *reply)
         memcpy(link->run_id, run_id, sizeof(run_id));
         link->run++;
     }
-    if (strcmp(run_id, core->warned_run_id) != 0) {
-        memcpy(core->warned_run_id, run_id, sizeof(run_id));
-        memset(core->warned, 0, sizeof(core->warned));
+    if (strcmp(run_id, server->warned_run_id) != 0) {
+        memcpy(server->warned_run_id, run_id, sizeof(run_id));
+        memset(server->warned, 0, sizeof(server->warned));
     }
     return check_version(link, info_field(reply, "redis_version"));
 }

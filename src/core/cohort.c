@@ -281,7 +281,7 @@ void hf__cohort_granted(hf_hold *hold, bool others_wait)
     cohort->began = hold->core->now;
     cohort->passed = others_wait || hold->place.passed ? hold->core->now : HF__NEVER;
     if (hold->range > 1)
-        hf__push_want(hold->core); /* to hear of those who begin to wait elsewhere */
+        hf__push_want_all(hold->core); /* to hear of those who begin to wait elsewhere */
     send_next(cohort);
 }
 

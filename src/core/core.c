@@ -14,7 +14,30 @@
 
 int hf__core_links(const hf__core *core)
 {
-    return core->config.links + 1;
+    return core->config.server_count * (core->config.links + 1);
+}
+
+int hf__core_server(const hf__core *core, int link)
+{
+    return link / (core->config.links + 1);
+}
+
+static void init_server(hf__core *core, int index)
+{
+    hf__server *server = &core->servers[index];
+    server->core = core;
+    server->url = &core->config.servers[index];
+    server->links = &core->links[index * (core->config.links + 1)];
+    hf__list_init(&server->waiters);
+    for (int i = 0; i <= core->config.links; i++)
+        hf__link_init(server, i);
+}
+
+static void free_parts(hf__core *core)
+{
+    hf__free(core->servers);
+    hf__free(core->links);
+    hf__free(core);
 }
 
 hf__core *hf__core_new(const hf__config *config)
@@ -23,6 +46,12 @@ hf__core *hf__core_new(const hf__config *config)
     if (core == NULL)
         return NULL;
     core->config = *config;
+    core->servers = hf__alloc((size_t)config->server_count * sizeof(hf__server));
+    core->links = hf__alloc((size_t)hf__core_links(core) * sizeof(hf__link));
+    if (core->servers == NULL || core->links == NULL) {
+        free_parts(core);
+        return NULL;
+    }
     core->random = config->seed;
     hf__list_init(&core->holds);
     hf__list_init(&core->dead);
@@ -33,7 +62,6 @@ hf__core *hf__core_new(const hf__config *config)
     hf__list_init(&core->observers);
     hf__list_init(&core->ended_observers);
     hf__list_init(&core->seen);
-    hf__list_init(&core->waiters);
     hf__list_init(&core->retired);
     for (int i = 0; i < HF__BUCKETS; i++) {
         hf__list_init(&core->table[i]);
@@ -41,8 +69,8 @@ hf__core *hf__core_new(const hf__config *config)
         hf__list_init(&core->cohorts[i]);
     }
     core->copy_secret = hf__random_next(&core->random);
-    for (int i = 0; i < hf__core_links(core); i++)
-        hf__link_init(core, i);
+    for (int i = 0; i < config->server_count; i++)
+        init_server(core, i);
     return core;
 }
 
@@ -67,7 +95,7 @@ void hf__core_free(hf__core *core)
         hf__cohort_bury(&core->cohorts[i]);
     for (int i = 0; i < hf__core_links(core); i++)
         hf__link_free(&core->links[i]);
-    hf__free(core);
+    free_parts(core);
 }
 
 void hf__log(hf__core *core, hf_log_level level, const char *format, ...)
@@ -237,7 +265,7 @@ static void on_disconnected(hf__core *core, hf__event *event)
 {
     hf_status status = event->status != HF_OK ? event->status : HF_EUNAVAILABLE;
     hf__link *link = &core->links[event->link];
-    const hf__url *server = core->config.server;
+    const hf__url *server = link->server->url;
     bool mute = link->state == HF__LINK_GREETING && link->greeting_answered == 0;
     bool hint = mute && server->host != NULL && !server->tls; /* it is the likeliest mistake */
     hf__link_fail(link, status, "%s: %s%s", server->display, event->reason,
@@ -300,7 +328,7 @@ void hf__core_step(hf__core *core, hf__event *event)
         on_observe, on_unobserve, on_connected, on_bytes,  on_disconnected};
     hf__timer *timer;
     core->now = hf__later(core->now, event->now);
-    for (int i = 0; HF__MUTANT(SENT_AFTER) && i < core->config.links; i++)
+    for (int i = 0; HF__MUTANT(SENT_AFTER) && i < hf__core_links(core); i++)
         hf__link_stamp_late(&core->links[i]);
     handlers[event->kind](core, event);
     while ((timer = hf__timers_take_due(&core->timers, core->now)) != NULL)
@@ -366,7 +394,7 @@ void hf__core_stats(const hf__core *core, hf_stats *stats)
 
 bool hf__core_awaits(const hf__core *core)
 {
-    for (int i = 0; i < core->config.links; i++)
+    for (int i = 0; i < hf__core_links(core); i++)
         if (core->links[i].in_flight.count > 0)
             return true;
     return false;
@@ -376,7 +404,7 @@ bool hf__core_expects(const hf__core *core, int link)
 {
     const hf__link *at = &core->links[link];
     if (at->is_push && at->state == HF__LINK_READY)
-        return at->pings > at->pongs || hf__push_needed(core) || core->stats.held > 0;
+        return at->pings > at->pongs || hf__push_needed(at->server) || core->stats.held > 0;
     return at->in_flight.count > 0 || at->state == HF__LINK_CONNECTING ||
            at->state == HF__LINK_GREETING;
 }

@@ -38,13 +38,18 @@ typedef enum hf__check_kind {
 } hf__check_kind;
 
 typedef struct hf__config {
-    const hf__url *server; /* must outlive the core */
-    char client_id[33];    /* 128 random bits in hexadecimal */
+    const hf__url *servers; /* one, or those of a quorum; must outlive the core */
+    int server_count;
+    char client_id[33]; /* 128 random bits in hexadecimal */
     hf__span connect_timeout;
     hf__span reply_timeout;
     hf__span call_timeout;
     hf__slice side_prefix; /* of side keys; must outlive the core */
     hf__span fence_keep;   /* how long a fence is remembered at least; see docs/wire.md */
+    hf__span max_lease;    /* that anybody may ask for: how long a server that forgot has no vote */
+    int64_t drift_ppm;     /* of a lease, and */
+    hf__span drift;        /* are taken off for clocks that run at different rates */
+    bool durable_servers;  /* they never forget: one that was restarted may vote at once */
     int links;
     int local_turns; /* how often in a row a lock may pass between the threads of this client */
     hf_check checks[HF__CHECK_KINDS]; /* what to do about the server; default is to ignore it */
@@ -154,8 +159,10 @@ typedef struct hf__action {
 } hf__action;
 
 hf__core *hf__core_new(const hf__config *config); /* NULL: out of memory */
-int hf__core_links(const hf__core *core); /* those of the configuration, and one for messages */
-void hf__core_free(hf__core *core);       /* handles of holds stay valid; see hf__hold_abandon() */
+/* How many links there are: for each server those of the configuration and one for messages. */
+int hf__core_links(const hf__core *core);
+int hf__core_server(const hf__core *core, int link); /* to which a link leads */
+void hf__core_free(hf__core *core); /* handles of holds stay valid; see hf__hold_abandon() */
 void hf__core_step(hf__core *core, hf__event *event);
 bool hf__core_next(hf__core *core, hf__action *action);
 size_t hf__core_output(const hf__core *core, int link, const char **bytes);

@@ -19,7 +19,7 @@ enum { SCRATCH = 64, WORDS_MAX = 3 };
 
 static bool select_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
 {
-    int database = link->core->config.server->database;
+    int database = link->server->url->database;
     if (database == 0)
         return false;
     words[(*count)++] = HF__SLICE("SELECT");
@@ -134,7 +134,7 @@ static bool nothing_learnt(hf__link *link, const hf__reply *reply)
 static void fail_unlike(hf__link *link)
 {
     hf__link_fail(link, HF_EUNAVAILABLE, "%s does not answer like a Redis server",
-                  link->core->config.server->display);
+                  link->server->url->display);
 }
 
 /* A confirmation of something else is none. */
@@ -153,7 +153,7 @@ static bool subscription_learnt(hf__link *link, const hf__reply *reply)
 static bool permissions_learnt(hf__link *link, const hf__reply *reply)
 {
     hf_error why;
-    if (!hf__permit_read(reply, link->core->config.server->display, "the commands", &why))
+    if (!hf__permit_read(reply, link->server->url->display, "the commands", &why))
         return true;
     hf__link_fail(link, why.status, "%s", why.text);
     return false;
@@ -251,9 +251,9 @@ bool hf__greeting_send(hf__link *link, const hf_credentials *credentials)
 static void refuse(hf__link *link, unsigned char step, const hf__reply *reply)
 {
     hf_error why;
-    hf__judge(reply, link->core->config.server->display, &why);
+    hf__judge(reply, link->server->url->display, &why);
     if (step < STEPS && steps[step].on == PUSH_LINK && !hf__may_pass(why.status))
-        hf__push_deny(link->core, steps[step].what, why.text);
+        hf__push_deny(link->server, steps[step].what, why.text);
     else
         hf__link_fail(link, why.status, "%s", why.text);
 }

@@ -20,7 +20,7 @@
 #include "core/name.h"
 #include "core/state.h"
 
-enum { VALUE_MAX = 32 + 1 + 20 + 1 + 64 + 1 + 20 + 1 + 20 + 1 + HF_LABEL_MAX, DRIFT_DIVISOR = 100 };
+enum { VALUE_MAX = 32 + 1 + 20 + 1 + 64 + 1 + 20 + 1 + 20 + 1 + HF_LABEL_MAX, PPM = 1000000 };
 
 static size_t put_text(char *place, const char *text, size_t max)
 {
@@ -197,7 +197,8 @@ bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
     if (remaining.ns >
         hold->longest_lease.ns) /* a clock was set back there, and may be put right */
         remaining = hold->longest_lease;
-    hf__span drift = {remaining.ns / DRIFT_DIVISOR + hf__span_ms(2).ns};
+    const hf__config *config = &hold->core->config;
+    hf__span drift = {remaining.ns / PPM * config->drift_ppm + config->drift.ns};
     if (HF__MUTANT(NO_DRIFT))
         drift = hf__span_ms(0);
     if (HF__MUTANT(FROM_REPLY))

@@ -25,12 +25,12 @@
 
 enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, NUDGE_MS = 50 };
 
-void hf__link_init(hf__core *core, int index)
+void hf__link_init(hf__server *server, int index)
 {
-    hf__link *link = &core->links[index];
-    link->core = core;
-    link->index = index;
-    link->is_push = index == core->config.links;
+    hf__link *link = &server->links[index];
+    link->core = server->core;
+    link->server = server;
+    link->is_push = index == server->core->config.links;
     link->timer.kind = HF__TIMER_LINK;
     link->renew_timer.kind = HF__TIMER_RENEWALS;
     hf__wheel_init(&link->renewals);
@@ -71,7 +71,7 @@ static void start_backoff(hf__link *link)
 
 static bool needed(const hf__link *link)
 {
-    return link->is_push ? hf__push_needed(link->core) : link->waiting.count > 0;
+    return link->is_push ? hf__push_needed(link->server) : link->waiting.count > 0;
 }
 
 void hf__link_wake(hf__link *link)
@@ -267,14 +267,14 @@ void hf__link_ready(hf__link *link)
 {
     bool protected = link->protection[0] != '\0';
     hf__log(link->core, link->failures > 0 ? HF_LOG_INFO : HF_LOG_DEBUG, "connected to %s%s%s%s",
-            link->core->config.server->display, protected ? " (" : "", link->protection,
+            link->server->url->display, protected ? " (" : "", link->protection,
             protected ? ")" : "");
     link->state = HF__LINK_READY;
     link->pongs = link->pings; /* those that were lost with the last connection */
     link->trouble = (hf_error){.status = HF_OK};
     hf__timer_clear(&link->core->timers, &link->timer);
     if (link->is_push) {
-        hf__push_ready(link->core);
+        hf__push_ready(link->server);
     } else {
         hf__link_pump(link);
         hf__push_link_ready(link);
@@ -294,7 +294,7 @@ static void fail_senseless(hf__link *link, hf__request **group, unsigned first, 
         return;
     }
     hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that makes no sense",
-                  link->core->config.server->display);
+                  link->server->url->display);
 }
 
 static void answer_group(hf__link *link, const hf__reply *reply)
@@ -324,11 +324,11 @@ static void answer_group(hf__link *link, const hf__reply *reply)
 
 static void take_reply(hf__link *link, const hf__reply *reply)
 {
-    const char *server = link->core->config.server->display;
+    const char *server = link->server->url->display;
     if (link->state == HF__LINK_GREETING) {
         hf__greeting_reply(link, reply);
     } else if (link->is_push) {
-        if (!hf__push_received(link->core, reply))
+        if (!hf__push_received(link->server, reply))
             hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a message that makes no sense", server);
     } else if (link->in_flight.count > 0) {
         answer_group(link, reply);
@@ -360,7 +360,7 @@ void hf__link_bytes(hf__link *link, const char *bytes, size_t count)
     }
     if (result == HF__READ_BROKEN)
         hf__link_fail(link, HF_EUNAVAILABLE, "%s does not speak the Redis protocol: %s",
-                      link->core->config.server->display, hf__reader_reason(link->reader));
+                      link->server->url->display, hf__reader_reason(link->reader));
     if (result == HF__READ_NO_MEMORY)
         hf__link_fail(link, HF_ENOMEM, "out of memory");
 }
@@ -368,7 +368,7 @@ void hf__link_bytes(hf__link *link, const char *bytes, size_t count)
 void hf__link_fail_silent(hf__link *link)
 {
     hf__link_fail(link, HF_EUNAVAILABLE, "%s gave no answer within %lld ms",
-                  link->core->config.server->display,
+                  link->server->url->display,
                   (long long)hf__span_to_ms(link->core->config.reply_timeout));
 }
 
@@ -399,7 +399,7 @@ void hf__link_timer(hf__link *link)
         break;
     case HF__LINK_CONNECTING:
         hf__link_fail(link, HF_EUNAVAILABLE, "%s did not accept a %sconnection within %lld ms",
-                      config->server->display, config->server->tls ? "TLS " : "",
+                      link->server->url->display, link->server->url->tls ? "TLS " : "",
                       (long long)hf__span_to_ms(config->connect_timeout));
         break;
     case HF__LINK_GREETING:
@@ -407,7 +407,7 @@ void hf__link_timer(hf__link *link)
         break;
     case HF__LINK_READY:
         if (link->is_push)
-            hf__push_timer(link->core);
+            hf__push_timer(link->server);
         else
             check_oldest(link);
         break;

@@ -149,7 +149,7 @@ void hf__observer_bury(hf__core *core)
 
 static void subscribe(hf_observer *o)
 {
-    hf__link *push = hf__push_link(o->core);
+    hf__link *push = hf__push_link(&o->core->servers[0]);
     hf__slice words[] = {HF__SLICE("SUBSCRIBE"), channel_of(o)};
     if (push->state == HF__LINK_READY && !o->core->observing_denied &&
         !hf__resp_encode(&push->out, words, 2))
@@ -183,7 +183,7 @@ void hf__observer_start(hf__core *core, hf_observer *o)
     name_channel(o);
     o->repeat = o->look = core->now;
     hf__list_append(&core->observers, &o->node);
-    hf__push_want(core);
+    hf__push_want_all(core);
     subscribe(o);
     set_timer(o);
 }
@@ -200,7 +200,7 @@ static bool is_alone(const hf_observer *o)
 
 void hf__observer_end(hf__core *core, hf_observer *o)
 {
-    hf__link *push = hf__push_link(core);
+    hf__link *push = hf__push_link(&core->servers[0]);
     hf__slice words[] = {HF__SLICE("UNSUBSCRIBE"), channel_of(o)};
     if (push->state == HF__LINK_READY && is_alone(o) && !hf__resp_encode(&push->out, words, 2))
         hf__link_fail(push, HF_ENOMEM, "out of memory");

@@ -15,30 +15,37 @@
 #include "base/text.h"
 #include "core/state.h"
 
-hf__link *hf__push_link(hf__core *core)
+hf__link *hf__push_link(hf__server *server)
 {
-    return &core->links[core->config.links];
+    return &server->links[server->core->config.links];
 }
 
-bool hf__push_needed(const hf__core *core)
+bool hf__push_needed(const hf__server *server)
 {
-    return (core->waiters.count > 0 || core->turning > 0 || core->listening > 0 ||
+    const hf__core *core = server->core;
+    return (server->waiters.count > 0 || core->turning > 0 || core->listening > 0 ||
             core->observers.count > 0) &&
-           !core->push_denied;
+           !server->push_denied;
 }
 
-bool hf__push_works(hf__core *core, const hf__link *link)
+bool hf__push_works(const hf__link *link)
 {
-    const hf__link *push = hf__push_link(core);
+    const hf__link *push = hf__push_link(link->server);
     return push->state == HF__LINK_READY && push->run_id[0] != '\0' &&
            strcmp(push->run_id, link->run_id) == 0;
 }
 
-void hf__push_want(hf__core *core)
+void hf__push_want(hf__server *server)
 {
-    hf__link *push = hf__push_link(core);
-    if (push->state == HF__LINK_DOWN && !core->push_denied && !core->closing)
+    hf__link *push = hf__push_link(server);
+    if (push->state == HF__LINK_DOWN && !server->push_denied && !server->core->closing)
         hf__link_wake(push); /* after a failure it comes again by itself, in its time */
+}
+
+void hf__push_want_all(hf__core *core)
+{
+    for (int i = 0; i < core->config.server_count; i++)
+        hf__push_want(&core->servers[i]);
 }
 
 /* Somebody wants to hear when the lock is asked for. */
@@ -48,7 +55,7 @@ void hf__push_listen(hf_hold *hold)
         return;
     hold->listening = true;
     hold->core->listening++;
-    hf__push_want(hold->core);
+    hf__push_want_all(hold->core);
 }
 
 void hf__push_unlisten(hf_hold *hold)
@@ -57,31 +64,31 @@ void hf__push_unlisten(hf_hold *hold)
     hold->listening = false;
 }
 
-void hf__push_deny(hf__core *core, const char *what, const char *why)
+void hf__push_deny(hf__server *server, const char *what, const char *why)
 {
-    core->push_denied = true;
-    hf__log(core, HF_LOG_WARNING, "no messages from the server, so those who wait poll: %s%s", what,
-            why);
-    hf__link_close(hf__push_link(core));
-    hf__observer_link_down(core);
+    server->push_denied = true;
+    hf__log(server->core, HF_LOG_WARNING,
+            "no messages from the server, so those who wait poll: %s%s", what, why);
+    hf__link_close(hf__push_link(server));
+    hf__observer_link_down(server->core);
 }
 
-void hf__push_ready(hf__core *core)
+void hf__push_ready(hf__server *server)
 {
-    hf__observer_link_ready(core);
-    hf__push_watch(core);
-    hf__queue_check_all(core, NULL);
+    hf__observer_link_ready(server->core);
+    hf__push_watch(server);
+    hf__queue_check_all(server, NULL);
 }
 
 /* A subscription at another server process is worth nothing to the locks of this link: whichever
  * of the two connected later is right. */
 void hf__push_link_ready(hf__link *link)
 {
-    hf__link *push = hf__push_link(link->core);
-    if (push->state == HF__LINK_READY && !hf__push_works(link->core, link))
+    hf__link *push = hf__push_link(link->server);
+    if (push->state == HF__LINK_READY && !hf__push_works(link))
         hf__link_fail(push, HF_EUNAVAILABLE, "%s is another process now",
-                      link->core->config.server->display);
-    hf__queue_check_all(link->core, link);
+                      link->server->url->display);
+    hf__queue_check_all(link->server, link);
 }
 
 /* ---- PING ---- */
@@ -93,9 +100,9 @@ static void set_timer(hf__link *push)
     hf__timer_set(&core->timers, &push->timer, hf__after(from, core->config.reply_timeout));
 }
 
-uint64_t hf__push_ping(hf__core *core)
+uint64_t hf__push_ping(hf__server *server)
 {
-    hf__link *push = hf__push_link(core);
+    hf__link *push = hf__push_link(server);
     hf__slice word = HF__SLICE("PING");
     if (push->state != HF__LINK_READY)
         return 0;
@@ -104,41 +111,42 @@ uint64_t hf__push_ping(hf__core *core)
         return 0;
     }
     if (push->pings == push->pongs)
-        push->unheard = core->now;
+        push->unheard = server->core->now;
     if (!push->timer.set)
         set_timer(push);
     return ++push->pings;
 }
 
-void hf__push_watch(hf__core *core)
+void hf__push_watch(hf__server *server)
 {
-    if (!hf__push_link(core)->timer.set)
-        hf__push_ping(core);
+    if (!hf__push_link(server)->timer.set)
+        hf__push_ping(server);
 }
 
 /* A PING may have left a moment ago: an observer sends some out of turn. */
-void hf__push_timer(hf__core *core)
+void hf__push_timer(hf__server *server)
 {
-    hf__link *push = hf__push_link(core);
+    hf__core *core = server->core;
+    hf__link *push = hf__push_link(server);
     bool owed = push->pings > push->pongs;
     if (owed && hf__before(core->now, hf__after(push->unheard, core->config.reply_timeout)))
         set_timer(push);
     else if (owed)
         hf__link_fail_silent(push);
-    else if (hf__push_needed(core))
-        hf__push_watch(core);
+    else if (hf__push_needed(server))
+        hf__push_watch(server);
 }
 
 /* False: nobody has asked. If they counted, a peer could say them ahead, and fall silent. */
-static bool take_pong(hf__core *core)
+static bool take_pong(hf__server *server)
 {
-    hf__link *push = hf__push_link(core);
+    hf__link *push = hf__push_link(server);
     if (push->pongs == push->pings)
         return false;
     push->pongs++;
-    push->unheard = core->now;
+    push->unheard = server->core->now;
     push->failures = 0;
-    hf__observer_pong(core, push->pongs);
+    hf__observer_pong(server->core, push->pongs);
     return true;
 }
 
@@ -165,7 +173,7 @@ static void granted(hf_hold *hold, hf__slice rest)
 }
 
 /* What cannot be understood is nobody's business: anybody may publish. */
-static void take_message(hf__core *core, const hf__reply *text)
+static void take_message(hf__server *server, const hf__reply *text)
 {
     hf__slice rest = {text->text, text->length};
     uint64_t number;
@@ -174,7 +182,7 @@ static void take_message(hf__core *core, const hf__reply *text)
     char word = rest.bytes[0];
     rest.bytes += 2;
     rest.length -= 2;
-    hf_hold *hold = hf__push_number(&rest, &number) ? hf__queue_find(core, number) : NULL;
+    hf_hold *hold = hf__push_number(&rest, &number) ? hf__queue_find(server, number) : NULL;
     if (hold == NULL)
         return;
     if (word == 'g')
@@ -199,8 +207,9 @@ static bool is_for_observers(hf__slice channel)
     return channel.length > 3 && channel.bytes[3] == 'e';
 }
 
-bool hf__push_received(hf__core *core, const hf__reply *reply)
+bool hf__push_received(hf__server *server, const hf__reply *reply)
 {
+    hf__core *core = server->core;
     if (reply->kind == HF__REPLY_ERROR) { /* to a SUBSCRIBE: nothing else is asked here */
         hf__observer_deny(core, reply->text);
         return true;
@@ -208,7 +217,7 @@ bool hf__push_received(hf__core *core, const hf__reply *reply)
     if (reply->kind != HF__REPLY_ARRAY || reply->count < 2)
         return false;
     if (is_word(&reply->elements[0], "pong"))
-        return take_pong(core);
+        return take_pong(server);
     const hf__reply *channel = &reply->elements[1], *text = &reply->elements[2];
     hf__slice where = {channel->text, channel->length};
     if (reply->count != 3 || channel->kind != HF__REPLY_TEXT)
@@ -224,6 +233,6 @@ bool hf__push_received(hf__core *core, const hf__reply *reply)
     if (is_for_observers(where))
         hf__observer_message(core, where, (hf__slice){text->text, text->length});
     else
-        take_message(core, text);
+        take_message(server, text);
     return true;
 }

@@ -66,7 +66,7 @@ void hf__query_start(hf__core *core, hf__call *call)
 {
     hf__query *query = call->query;
     query->core = core;
-    query->link = &core->links[query->slot % (unsigned)core->config.links];
+    query->link = hf__server_link(&core->servers[0], query->slot);
     query->call = call;
     hf__list_append(&core->queries, &query->node);
     if (core->closing) {
@@ -83,7 +83,7 @@ void hf__query_start(hf__core *core, hf__call *call)
 static void end_unknown(hf__query *query)
 {
     hf_error why;
-    hf__fail(&why, HF_EUNKNOWN, "%s gave no answer in time", query->core->config.server->display);
+    hf__fail(&why, HF_EUNKNOWN, "%s gave no answer in time", query->link->server->url->display);
     hf__query_end(query, why.status, why.text);
 }
 

@@ -48,11 +48,16 @@ void hf__queue_strike(hf_hold *hold)
         hf__list_remove(numbers_of(hold->core, hold->number), &hold->numbered);
 }
 
-hf_hold *hf__queue_find(hf__core *core, uint64_t number)
+static bool is_known_as(const hf_hold *hold, const hf__server *server, uint64_t number)
 {
-    hf__list *list = numbers_of(core, number);
+    return hold->number == number && hold->link->server == server;
+}
+
+hf_hold *hf__queue_find(hf__server *server, uint64_t number)
+{
+    hf__list *list = numbers_of(server->core, number);
     for (hf__node *n = hf__list_first(list); n != NULL; n = hf__list_next(list, n))
-        if (HF__ENTRY(n, hf_hold, numbered)->number == number)
+        if (is_known_as(HF__ENTRY(n, hf_hold, numbered), server, number))
             return HF__ENTRY(n, hf_hold, numbered);
     return NULL;
 }
@@ -66,27 +71,26 @@ static bool queues(const hf__call *call)
 
 void hf__queue_want(hf_hold *hold)
 {
-    if (!queues(hold->call) || hold->core->push_denied)
+    if (!queues(hold->call) || hold->link->server->push_denied)
         return;
     if (!hf__node_linked(&hold->place.node))
-        hf__list_append(&hold->core->waiters, &hold->place.node);
-    hf__push_want(hold->core);
+        hf__list_append(&hold->link->server->waiters, &hold->place.node);
+    hf__push_want(hold->link->server);
 }
 
 void hf__queue_leave(hf_hold *hold)
 {
     if (hf__node_linked(&hold->place.node))
-        hf__list_remove(&hold->core->waiters, &hold->place.node);
+        hf__list_remove(&hold->link->server->waiters, &hold->place.node);
 }
 
 /* Only with a subscription that is confirmed, at the same server process: otherwise it would be
  * taken for dead, and skipped. */
 static bool may_queue(const hf_hold *hold)
 {
-    hf__core *core = hold->core;
-    if (hold->call == NULL || !queues(hold->call) || core->push_denied)
+    if (hold->call == NULL || !queues(hold->call) || hold->link->server->push_denied)
         return false;
-    return hf__push_works(core, hold->link) || HF__MUTANT(QUEUE_DEAF);
+    return hf__push_works(hold->link) || HF__MUTANT(QUEUE_DEAF);
 }
 
 /* From the last copy on, which left then, grants are believed. */
@@ -139,7 +143,7 @@ hf__instant hf__queue_joined(hf_hold *hold, int64_t number, int64_t remaining_ms
     set_base(hold, hold->requests[HF__REQUEST_ACQUIRE].sent);
     hold->place.number = number < PLACE_MAX ? number : PLACE_MAX;
     hf__queue_want(hold);
-    hf__push_watch(hold->core);
+    hf__push_watch(hold->link->server);
     return next_check(hold, remaining_ms, foreign);
 }
 
@@ -150,13 +154,14 @@ bool hf__queue_believes(hf_hold *hold, uint64_t copy)
         return false;
     return hold->stage == HF__HOLD_TRYING && place->base > 0 &&
            (copy >= place->base || HF__MUTANT(PUSH_OLD)) && copy <= place->copy &&
-           place->base_run == hold->link->run && hf__push_works(hold->core, hold->link);
+           place->base_run == hold->link->run && hf__push_works(hold->link);
 }
 
-void hf__queue_check_all(hf__core *core, const hf__link *link)
+void hf__queue_check_all(hf__server *server, const hf__link *link)
 {
-    for (size_t left = core->waiters.count; left > 0 && core->waiters.count > 0; left--) {
-        hf_hold *hold = HF__ENTRY(hf__list_rotate(&core->waiters), hf_hold, place.node);
+    hf__list *waiters = &server->waiters;
+    for (size_t left = waiters->count; left > 0 && waiters->count > 0; left--) {
+        hf_hold *hold = HF__ENTRY(hf__list_rotate(waiters), hf_hold, place.node);
         if ((link == NULL || hold->link == link) && !HF__MUTANT(NO_CHECK))
             hf__acquire_go(hold);
     }

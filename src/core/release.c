@@ -30,8 +30,7 @@ static void end_call(hf_hold *hold, hf_status status, const char *text)
 static void end_unknown(hf_hold *hold, const char *when)
 {
     hf_error unknown;
-    hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer %s", hold->core->config.server->display,
-             when);
+    hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer %s", hold->link->server->url->display, when);
     end_call(hold, HF_EUNKNOWN, unknown.text);
 }
 

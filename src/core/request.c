@@ -347,7 +347,7 @@ static void refuse(hf__request *request, const hf__reply *reply)
 {
     hf__link *link = hf__request_link(request);
     hf_error why;
-    hf__verdict verdict = hf__judge(reply, link->core->config.server->display, &why);
+    hf__verdict verdict = hf__judge(reply, link->server->url->display, &why);
     bool asked = request->asks_why != HF__WHY_NOT;
     request->asks_why = HF__WHY_NOT;
     if (!hf__request_wanted(request))
@@ -372,7 +372,7 @@ static void refuse(hf__request *request, const hf__reply *reply)
 /* The answer to a question that a refused request has asked. It may well be allowed by now. */
 static void learn_why(hf__request *request, const hf__reply *reply)
 {
-    const char *server = hf__request_link(request)->core->config.server->display;
+    const char *server = hf__request_link(request)->server->url->display;
     hf_error why;
     bool key = request->asks_why == HF__WHY_KEY;
     request->asks_why = HF__WHY_NOT;

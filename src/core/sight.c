@@ -199,7 +199,7 @@ void hf__sight_looked(hf_observer *o)
         return;
     }
     bool differs = seen->fence != o->fence || seen->held != o->held;
-    o->pending = differs && o->subscribed ? hf__push_ping(o->core) : 0;
+    o->pending = differs && o->subscribed ? hf__push_ping(&o->core->servers[0]) : 0;
     if (o->pending == 0)
         hf__sight_confirmed(o);
 }

@@ -18,6 +18,7 @@
 #include "resp/encode.h"
 #include "resp/reader.h"
 
+typedef struct hf__server hf__server;
 typedef struct hf__link hf__link;
 typedef struct hf__cohort hf__cohort;
 
@@ -171,7 +172,7 @@ enum { HF__GREETING_MAX = 24 };
 
 struct hf__link {
     hf__core *core;
-    int index;
+    hf__server *server;
     hf__link_state state;
     bool wants_close;
     bool wants_connect;
@@ -201,6 +202,18 @@ struct hf__link {
     uint64_t pings;      /* it: how often it was sent */
     uint64_t pongs;      /* and answered */
     hf__instant unheard; /* while one is not: since when */
+};
+
+/* ---- Servers ---- */
+
+struct hf__server {
+    hf__core *core;
+    const hf__url *url;
+    hf__list waiters;             /* holds that queue there, or would if they could */
+    bool warned[HF__CHECK_KINDS]; /* of this server process, */
+    char warned_run_id[41];
+    bool push_denied; /* it does not let us subscribe */
+    hf__link *links;  /* the one for pushes is behind the others */
 };
 
 /* ---- Cohorts ---- */
@@ -265,21 +278,18 @@ struct hf__core {
     uint64_t copies;      /* the last number that was given to a copy */
     uint64_t copy_secret; /* from which the first ones of holds are made; see queue.c */
     hf__list observers;
-    hf__list ended_observers;     /* freed when their calls are done */
-    hf__list seen;                /* observers with news */
-    hf_observer *seeing;          /* the one whose callback is running; NULL: none */
-    hf__list waiters;             /* holds that queue, or would if they could */
-    unsigned turning;             /* fronts whose lock may be passed on here */
-    unsigned listening;           /* holds that want to hear when they are asked for */
-    bool warned[HF__CHECK_KINDS]; /* of this server process, */
-    char warned_run_id[41];
-    bool push_denied;                 /* the server does not let us subscribe */
-    bool observing_denied;            /* nor to what happens to locks */
-    hf__link links[HF_LINKS_MAX + 1]; /* the one for pushes is behind the others */
-    hf__list table[HF__BUCKETS];      /* holds that a thread may re-enter, by slot */
-    hf__list numbers[HF__BUCKETS];    /* holds that the server may have heard of, by number */
-    hf__list cohorts[HF__BUCKETS];    /* by slot */
-    hf__list retired;                 /* cohorts to be freed at the end of the step */
+    hf__list ended_observers; /* freed when their calls are done */
+    hf__list seen;            /* observers with news */
+    hf_observer *seeing;      /* the one whose callback is running; NULL: none */
+    unsigned turning;         /* fronts whose lock may be passed on here */
+    unsigned listening;       /* holds that want to hear when they are asked for */
+    bool observing_denied;    /* the server does not let us hear what happens to locks */
+    hf__server *servers;
+    hf__link *links;               /* of all servers, in order */
+    hf__list table[HF__BUCKETS];   /* holds that a thread may re-enter, by slot */
+    hf__list numbers[HF__BUCKETS]; /* holds that the server may have heard of, by number */
+    hf__list cohorts[HF__BUCKETS]; /* by slot */
+    hf__list retired;              /* cohorts to be freed at the end of the step */
 };
 
 enum {
@@ -290,6 +300,12 @@ enum {
     HF__TIMER_COHORT,
     HF__TIMER_OBSERVER
 };
+
+/* The one over which everything about locks of that slot goes. */
+static inline hf__link *hf__server_link(hf__server *server, unsigned slot)
+{
+    return &server->links[slot % (unsigned)server->core->config.links];
+}
 
 static inline hf__slice hf__hold_key(const hf_hold *hold)
 {
@@ -341,7 +357,7 @@ void hf__log(hf__core *core, hf_log_level level, const char *format, ...)
 void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char *text);
 
 /* link.c */
-void hf__link_init(hf__core *core, int index);
+void hf__link_init(hf__server *server, int index);
 void hf__link_free(hf__link *link);
 bool hf__link_full(const hf__link *link);
 void hf__link_enqueue(hf__request *request);  /* idle -> waiting */
@@ -386,19 +402,20 @@ bool hf__permit_ask_why(const hf__request *request, hf__buffer *out);
 bool hf__permit_read(const hf__reply *reply, const char *server, const char *what, hf_error *error);
 
 /* push.c: the link on which the server sends messages to this client */
-hf__link *hf__push_link(hf__core *core);
-bool hf__push_needed(const hf__core *core);
-bool hf__push_works(hf__core *core, const hf__link *link); /* for locks of that command link */
-void hf__push_want(hf__core *core);
-void hf__push_listen(hf_hold *hold); /* it is held from now on */
+hf__link *hf__push_link(hf__server *server);
+bool hf__push_needed(const hf__server *server);
+bool hf__push_works(const hf__link *link); /* for locks of that command link */
+void hf__push_want(hf__server *server);
+void hf__push_want_all(hf__core *core); /* of all servers */
+void hf__push_listen(hf_hold *hold);    /* it is held from now on */
 void hf__push_unlisten(hf_hold *hold);
-void hf__push_deny(hf__core *core, const char *what, const char *why);
-void hf__push_ready(hf__core *core);
+void hf__push_deny(hf__server *server, const char *what, const char *why);
+void hf__push_ready(hf__server *server);
 /* Sends a PING; when the answer with that number is in, all messages from before are. 0: cannot. */
-uint64_t hf__push_ping(hf__core *core);
-void hf__push_watch(hf__core *core); /* sends a PING when there has been none for a while */
-void hf__push_timer(hf__core *core);
-bool hf__push_received(hf__core *core, const hf__reply *reply); /* false: malformed */
+uint64_t hf__push_ping(hf__server *server);
+void hf__push_watch(hf__server *server); /* sends a PING when there has been none for a while */
+void hf__push_timer(hf__server *server);
+bool hf__push_received(hf__server *server, const hf__reply *reply); /* false: malformed */
 bool hf__push_number(hf__slice *rest, uint64_t *number); /* takes it and a blank off the front */
 void hf__push_link_ready(hf__link *link);                /* a command link is */
 
@@ -419,15 +436,15 @@ void hf__observer_message(hf__core *core, hf__slice channel, hf__slice text);
 /* queue.c: waiting at the server */
 void hf__queue_enlist(hf_hold *hold); /* the server may hear of it from now on */
 void hf__queue_strike(hf_hold *hold);
-hf_hold *hf__queue_find(hf__core *core, uint64_t number);
+hf_hold *hf__queue_find(hf__server *server, uint64_t number);
 void hf__queue_want(hf_hold *hold);  /* it has found the lock busy, and may wait */
 void hf__queue_leave(hf_hold *hold); /* it does not wait any more */
 uint64_t
 hf__queue_number_copy(hf_hold *hold); /* of a copy that is about to leave; 0: not to queue */
 /* The server says that it is queued; returns when to check. */
 hf__instant hf__queue_joined(hf_hold *hold, int64_t number, int64_t remaining_ms, bool foreign);
-bool hf__queue_believes(hf_hold *hold, uint64_t copy);          /* a grant by that copy */
-void hf__queue_check_all(hf__core *core, const hf__link *link); /* of that link; NULL: of all */
+bool hf__queue_believes(hf_hold *hold, uint64_t copy);              /* a grant by that copy */
+void hf__queue_check_all(hf__server *server, const hf__link *link); /* of that link; NULL: of all */
 
 /* cohort.c: waiting in this process */
 bool hf__cohort_line_up(hf_hold *hold); /* false: it has to go to the server itself */

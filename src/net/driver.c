@@ -336,7 +336,7 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     hf__driver *d = hf__alloc(sizeof(*d));
     if (d == NULL)
         return NULL;
-    const hf__url *server = config->core.server;
+    const hf__url *server = config->core.servers;
     d->kick = d->park_kick = d->park_timer = -1;
     d->own_loop = config->own_loop;
     hf__operations_init(d);

@@ -244,7 +244,7 @@ static void set_scene(void)
     machine_step((hf__event){.kind = HF__EVENT_CANCEL, .call = m.calls[2]});
     observe();
     acquire("e", -1);
-    REQUIRE(machine_push_link(PORT_OPEN) >= 0 && m.core->waiters.count >= 2);
+    REQUIRE(machine_push_link(PORT_OPEN) >= 0 && m.core->servers[0].waiters.count >= 2);
 }
 
 /* ---- Operations ---- */

@@ -309,11 +309,14 @@ void machine_begin(const uint8_t *bytes, size_t count)
     uint8_t choice = input_byte(&m.in);
     const char *url = choice & 1 ? "redis://me:secret@node/3" : "redis://node";
     REQUIRE(hf__url_parse(url, &m.server, &error) == HF_OK);
-    m.config = (hf__config){.server = &m.server, .seed = choice, .links = choice & 2 ? 2 : 1};
+    m.config = (hf__config){
+        .servers = &m.server, .server_count = 1, .seed = choice, .links = choice & 2 ? 2 : 1};
     m.config.connect_timeout = hf__span_ms(1 + input_byte(&m.in) * 10);
     m.config.reply_timeout = hf__span_ms(1 + input_byte(&m.in) * 10);
     m.config.call_timeout = hf__span_ms(1 + input_byte(&m.in) * 20);
     m.config.fence_keep = hf__span_ms(3600000);
+    m.config.drift_ppm = 10000;
+    m.config.drift = hf__span_ms(2);
     for (int i = 0; i < HF__CHECK_KINDS; i++)
         m.config.checks[i] = i == HF__CHECK_REPLICA ? HF_CHECK_REFUSE : HF_CHECK_WARN;
     snprintf(m.config.client_id, sizeof(m.config.client_id), "client");
@@ -387,7 +390,7 @@ void machine_end(void)
     wind_down();
     REQUIRE(m.core->holds.count == count_holds() && m.core->releasing.count == 0);
     REQUIRE(m.core->queries.count == 0 && m.core->untold.count == 0);
-    REQUIRE(m.core->waiters.count == 0 && m.core->retired.count == 0);
+    REQUIRE(m.core->servers[0].waiters.count == 0 && m.core->retired.count == 0);
     REQUIRE(m.core->observers.count == 0 && m.core->ended_observers.count == 0);
     REQUIRE(m.core->seen.count == 0 && m.core->turning == 0 && m.core->listening == 0);
     for (int i = 0; i < HF__BUCKETS; i++)

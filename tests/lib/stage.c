@@ -26,7 +26,8 @@ void stage_begin(const stage_setup *setup)
     const char *url = setup->url != NULL ? setup->url : "redis://node";
     memset(s, 0, sizeof(*s));
     assert_int_equal(hf__url_parse(url, &s->server, &error), HF_OK);
-    hf__config config = {.server = &s->server, .seed = 42, .links = setup->links};
+    hf__config config = {
+        .servers = &s->server, .server_count = 1, .seed = 42, .links = setup->links};
     config.local_turns = setup->local_turns;
     if (config.links == 0)
         config.links = 1;
@@ -35,6 +36,8 @@ void stage_begin(const stage_setup *setup)
     config.reply_timeout = hf__span_ms(setup->reply_timeout_ms ? setup->reply_timeout_ms : 1000);
     config.call_timeout = hf__span_ms(setup->call_timeout_ms ? setup->call_timeout_ms : 3000);
     config.fence_keep = hf__span_ms(3600000);
+    config.drift_ppm = 10000;
+    config.drift = hf__span_ms(2);
     config.side_prefix = hf__slice_text(setup->side_prefix != NULL ? setup->side_prefix : "");
     for (int i = 0; i < HF__CHECK_KINDS; i++)
         config.checks[i] = setup->checks;
@@ -47,7 +50,7 @@ void stage_begin(const stage_setup *setup)
     s->node.side_prefix = setup->side_prefix;
     s->core = hf__core_new(&config);
     assert_non_null(s->core);
-    s->core->push_denied = !setup->messages;
+    s->core->servers[0].push_denied = !setup->messages;
 }
 
 static void free_wire(stage_wire *wire)

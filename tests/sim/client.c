@@ -152,11 +152,14 @@ void client_start(world *w, int index)
     w->stats.faults[FAULT_CLOCK_RATE] += fast;
     c->rate_ppm = fast ? draw_between(w, -50000, 50000) : draw_between(w, -4500, 4500);
     c->clock_base_ns = MS(draw_between(w, 1000, 1000000));
-    c->config = (hf__config){.server = &w->url,
+    c->config = (hf__config){.servers = &w->url,
+                             .server_count = 1,
                              .connect_timeout = hf__span_ms(w->plan.connect_timeout_ms),
                              .reply_timeout = hf__span_ms(w->plan.reply_timeout_ms),
                              .call_timeout = hf__span_ms(w->plan.call_timeout_ms),
                              .fence_keep = hf__span_ms(w->plan.fence_keep_ms),
+                             .drift_ppm = 10000,
+                             .drift = hf__span_ms(2),
                              .links = w->plan.links,
                              .local_turns = w->plan.local_turns,
                              .seed = draw(w, UINT64_MAX)};

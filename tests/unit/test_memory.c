@@ -186,7 +186,7 @@ static void a_core_without_memory_is_not_made(void **state)
 {
     (void)state;
     SETUP();
-    hf__config config = {.server = &S.server, .links = 1};
+    hf__config config = {.servers = &S.server, .server_count = 1, .links = 1};
     gate_fail_at(0);
     assert_null(hf__core_new(&config));
     assert_true(gate_open());
