@@ -268,7 +268,7 @@ static void say_nearly_right(void)
     char text[160];
     uint8_t choice = input_byte(&m.in);
     uint64_t number = 1 + input_byte(&m.in) % 8;
-    const hf_hold *hold = hf__queue_find(m.core, number);
+    const hf_hold *hold = hf__queue_find(&m.core->servers[0], number);
     uint64_t copy = hold != NULL ? hold->place.copy : m.core->copies;
     if (hold != NULL && (choice & 1) != 0)
         copy = hold->place.base;

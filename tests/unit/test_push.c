@@ -194,7 +194,7 @@ static void a_ping_out_of_turn_has_its_own_time(void **state)
     ACQUIRE(1, "x", .wait_ms = 60000, .lease_ms = 60000);
     ADVANCE_MS(999);
     S.stalled = 1 << PUSH;
-    assert_true(hf__push_ping(S.core) > 0);
+    assert_true(hf__push_ping(&S.core->servers[0]) > 0);
     ADVANCE_MS(500); /* over the end of the first second */
     assert_int_equal(S.connects, 2);
     S.stalled = 0;
