@@ -6,9 +6,12 @@
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 how many fences,
 --      5 number of this copy, or 0: do not queue, 6 owner, if any
+--      On a quorum also 6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the
+--      queue, which is the same at all servers; 0: none, it does not queue
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
 --    {0, remaining ms, value}    busy: held with that value; -1 ms when it never expires
+--    {0, remaining ms, value, ticket}   the same on a quorum: tickets up to that one may be given out
 --    {0, remaining ms, value, place, foreign}   the same, and queued at that place; foreign = 1: the
 --                                holder does not use this library, and will not hand on
 --    {-1}                        this hold was ended before (tombstone)
@@ -20,33 +23,56 @@
 -- commands is every function that is made and every number that becomes text: so what is common
 -- stands first.
 local call = redis.call
-local value, owner = ARGV[1], ARGV[6]
+local value, owner, proposed = ARGV[1], ARGV[6] ~= '' and ARGV[6] or nil, ARGV[7]
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
+local stamp, far
+if proposed and tonumber(proposed) > clock then
+    far = tonumber(proposed) > clock + 1000000 -- some clock is ahead: kept longer than others
+    clock, stamp = tonumber(proposed), proposed
+end
 local taken = call('SET', KEYS[1], owner or value, 'NX', 'PX', ARGV[2])
 local kept
 if taken then
-    kept = redis.pcall('SET', KEYS[3], time[1] .. string.sub('00000' .. time[2], -6),
-                       'PX', ARGV[3], 'GET')
+    stamp = stamp or time[1] .. string.sub('00000' .. time[2], -6)
+    kept = redis.pcall('SET', KEYS[3], stamp, 'PX', ARGV[3], 'GET')
     local last = tonumber(kept)
-    if last and last < clock and ARGV[4] == '1' and not owner then
+    if last and last < clock and ARGV[4] == '1' and not owner and not far then
         return {clock, tonumber(ARGV[2])}
     end
 end
 
 local lease, keep = tonumber(ARGV[2]), tonumber(ARGV[3])
 local range, n = tonumber(ARGV[4]), tonumber(ARGV[5])
-local now = math.floor(clock / 1000)
+local ticket = tonumber(ARGV[8] or 0)
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- include mint
+
+-- Tells who holds it that somebody waits.
+local function inquire(held, text)
+    local client, number = string.match(held, '^(%x+):(%d+)@')
+    if client then
+        redis.pcall('PUBLISH', 'hf:c:' .. client, string.format(text, number))
+    end
+end
+
+-- On a quorum, whoever has not won yet and has a later ticket gives way: so all are told, each time.
+local function inquire_all(held)
+    local text = string.format('i %%s %.0f %s', ticket, string.sub(value, 1, 32))
+    local holders = call('ZRANGE', KEYS[5], 0, 99)
+    holders[#holders + 1] = held
+    for i = 1, #holders do
+        inquire(holders[i], text)
+    end
+end
 
 -- The first who waits: whoever takes the lock must look, and the holder may want to know.
 local function begin_queue(held, fence)
     if fence and not string.find(fence, '+', 1, true) then
         call('SET', KEYS[3], string.gsub(fence, '^%d+', '%0+'), 'KEEPTTL')
     end
-    local client, number = string.match(held, '^(%x+):(%d+)@')
-    if client and fence and string.find(fence, '*', 1, true) then
-        redis.pcall('PUBLISH', 'hf:c:' .. client, 'i ' .. number)
+    if ticket == 0 and fence and string.find(fence, '*', 1, true) then
+        inquire(held, 'i %s')
     end
     -- Records whose place was lost, with a queue that was evicted, would stay for ever.
     for _, field in ipairs(call('HLEN', KEYS[4]) > 0 and call('HKEYS', KEYS[4]) or {}) do
@@ -60,7 +86,7 @@ end
 -- a later one's number: that is what a grant is believed by.
 local function enqueue(held)
     local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or -1)
-    local score, since, highest = math.max(last, 0) + 1, now, n
+    local score, since, highest = ticket > 0 and ticket or math.max(last, 0) + 1, now, n
     if call('ZADD', KEYS[2], 'NX', score, value) == 0 then
         local before, began = string.match(call('HGET', KEYS[4], value) or '',
                                            '^(%d+) %d+ %d+ %d+ (%d+) ')
@@ -72,6 +98,9 @@ local function enqueue(held)
             begin_queue(held, fence)
         end
         announce(fence, 'waiting', value, tonumber(string.match(fence or '', '^%d+') or 0), lease)
+    end
+    if ticket > 0 and held ~= value then
+        inquire_all(held)
     end
     call('HSET', KEYS[4], value, string.format('%.0f %.0f %s %s %.0f %s', highest, now + lease,
                                                ARGV[2], ARGV[4], since, owner or ''))
@@ -85,7 +114,10 @@ end
 
 -- Busy: held with that value; queues if it may wait.
 local function refuse(held, remaining)
-    if n == 0 then
+    if n == 0 and proposed then
+        local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or 0)
+        return {0, remaining, held, math.max(last, clock)}
+    elseif n == 0 then
         return {0, remaining, held}
     elseif call('ZSCORE', KEYS[2], '!' .. value) then
         return {-1}

@@ -1,4 +1,5 @@
--- Pasted into acquire, release and break: fences. Needs `call`, `clock` (server time in us), `now`
+-- Pasted into acquire, release and break: fences. Needs `call`, `clock` (server time in us, or
+-- the proposed fence if that is more), `now`
 -- (in ms), `keep` (ms for which a fence is kept at least) and KEYS 2 the queue, 3 the fence, 4 the
 -- notes.
 --

@@ -4,7 +4,8 @@
 --
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 value of this hold, 2 ms for which a copy of its acquire that is still on the way must be
---      turned away (0: there is none), 3 ms for which the next fence is kept, 4 owner, if any
+--      turned away (0: there is none), 3 ms for which the next fence is kept, 4 owner, if any; on a
+--      quorum also 4 owner or '', 5 the least fence that is proposed for the next who has it
 -- -> 1 released, 0 it was not ours, -fence it was not ours, and the hold with that fence was broken
 --
 -- A tombstone '!value' in the queue, with the score -(expiry in server ms), turns late copies away.
@@ -17,10 +18,10 @@ if found[1] == value and ARGV[2] == '0' and tonumber(found[2]) then
     return call('DEL', KEYS[1])
 end
 
-local late, keep, owner = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local late, keep, owner = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] ~= '' and ARGV[4] or nil
 local time = call('TIME')
-local clock = time[1] * 1000000 + time[2]
-local now = math.floor(clock / 1000)
+local clock = math.max(time[1] * 1000000 + time[2], tonumber(ARGV[5] or 0))
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local released = 0
 local kept, stays = found[2], nil
 -- include mint

@@ -3,8 +3,9 @@
 --
 -- KEYS for each hold: the lock, its fence, its notes; with an owner also its holders
 -- ARGV for each hold: its value, lease in ms, ms for which the fence is to be kept, owner or '',
---      its fence or 0. A fence is given for a hold that somebody takes up by its token: if the lock has
---      a larger one, it was granted since, be it to the same value by a copy that came late
+--      its fence or 0. With a fence: if the lock has a larger one, it was granted since, be it to the
+--      same value by a copy that came late; if it has a smaller one, that is raised. So it is for a
+--      hold that somebody takes up by its token, and on a quorum whose servers disagree about it
 -- -> for each hold: remaining ms              renewed
 --                   {remaining ms, request}   renewed, and its holder is asked to give it up
 --                   0                         it is not ours any more
@@ -14,6 +15,14 @@ local call = redis.call
 local answers = {}
 local at = 1
 local now
+
+local function time()
+    if not now then
+        local parts = call('TIME')
+        now = parts[1] * 1000 + math.floor(parts[2] / 1000)
+    end
+    return now
+end
 
 local function raise(key, lease)
     local remaining = call('PTTL', key)
@@ -26,10 +35,7 @@ end
 
 -- The hold's own time, or 0.
 local function renew_shared(lock, holders, value, lease, owner)
-    if not now then
-        local time = call('TIME')
-        now = time[1] * 1000 + math.floor(time[2] / 1000)
-    end
+    time()
     local own = tonumber(call('ZSCORE', holders, value) or 0)
     if own <= now or call('GET', lock) ~= owner then
         return 0
@@ -47,15 +53,22 @@ local function renew_shared(lock, holders, value, lease, owner)
 end
 
 local function renew(lock, fence, notes, holders, value, lease, keep, owner, known)
-    local remaining = 0
-    if known > 0 and tonumber(string.match(call('GET', fence) or '', '^%d+') or 0) > known then
+    local remaining, kept, last = 0, nil, 0
+    if known > 0 then
+        kept = call('GET', fence)
+        last = tonumber(string.match(kept or '', '^%d+') or 0)
+    end
+    if last > known then
         remaining = 0
     elseif holders then
         remaining = renew_shared(lock, holders, value, lease, owner)
     elseif call('GET', lock) == value then
         remaining = raise(lock, lease)
     end
-    if remaining > 0 then
+    if remaining > 0 and last < known then
+        call('SET', fence, string.format('%.0f', known) .. string.match(kept or '', '^%d*(.*)$'),
+             'PX', keep + math.max(0, math.floor(known / 1000) - time()))
+    elseif remaining > 0 then
         raise(fence, keep)
     end
     local note = call('HGET', notes, remaining > 0 and '#revoked' or '#broken')
