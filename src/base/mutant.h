@@ -40,7 +40,21 @@ enum {
     HF__MUTANT_ATTACH_RELEASES,   /* an attach that fails releases the lock */
     HF__MUTANT_ATTACH_EARLY,      /* deadline of an attached hold from the reply */
     HF__MUTANT_DETACH_FORGETS,    /* a token does not say that a copy may be late */
-    HF__MUTANT_DETACH_RENEWS      /* a detached hold is renewed as before */
+    HF__MUTANT_DETACH_RENEWS,     /* a detached hold is renewed as before */
+    HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
+    HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */
+    HF__MUTANT_HEALED_COUNTED,    /* a copy in place of a lost one counts at once */
+    HF__MUTANT_HEALED_SAME_ROUND, /* and is made before a majority was renewed */
+    HF__MUTANT_RESTARTED_VOTES,   /* a server that was restarted has a vote */
+    HF__MUTANT_FENCE_NOT_RAISED,  /* the highest fence is believed though servers disagree */
+    HF__MUTANT_FENCE_UNHELD,      /* a fence that was raised counts where the vote is lost */
+    HF__MUTANT_RELEASE_GRANTERS,  /* only servers that are known to have granted it are released */
+    HF__MUTANT_YIELD_DECIDED,     /* who has a majority gives way */
+    HF__MUTANT_YIELD_OLD_ID,      /* who gives way queues again with the same value */
+    HF__MUTANT_INQUIRE_DROPPED,   /* who has not heard of his grant does not give way */
+    HF__MUTANT_TICKET_ZERO,       /* a ticket from before everybody else's */
+    HF__MUTANT_FLOOR_EARLY,       /* floors are read before the quarantine is over */
+    HF__MUTANT_DEADLINE_FIRST     /* the deadline of the best vote, not of the q-th */
 };
 
 #ifdef HOLDFAST_MUTANTS

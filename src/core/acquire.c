@@ -12,6 +12,7 @@
  * holder's lease is over if that is sooner; the last pause is cut short so that one more try fits
  * in before the deadline. */
 #include "base/mutant.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "core/fail.h"
 #include "core/state.h"
@@ -61,14 +62,16 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
     hold->call = NULL;
     hf__link_withdraw(request_of(hold));
     hf__queue_leave(hold);
+    if (hold->ballot != NULL)
+        hf__ballot_end(hold);
     bool forgets = (HF__MUTANT(UNKNOWN_REFUSED) && status == HF_EUNKNOWN) ||
-                   (HF__MUTANT(CANCEL_KEEPS) && status == HF_ECANCELLED);
+                   (HF__MUTANT(CANCEL_KEEPS) && status == HF_ECANCELLED) || hf__vote_forgets(hold);
     if (is_known_there(hold) && !forgets)
         hf__release_in_background(hold);
     else
         hf__hold_over(hold);
     hf__cohort_leave(hold);
-    core->stats.failures++;
+    core->stats.failures += hold->vote == NULL;
     hf__call_done(core, call, status, text);
     hf__hold_settle(hold);
 }
@@ -77,6 +80,10 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
 static void give_up(hf_hold *hold, const hf_error *last)
 {
     const hf__link *link = hold->link;
+    if (hold->ballot != NULL) {
+        hf__ballot_give_up(hold, last);
+        return;
+    }
     bool cut_off = hf__node_linked(&hold->lined_up) && link->trouble.text[0] != '\0';
     hf_error unknown;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time; given back if it was granted",
@@ -104,7 +111,21 @@ static void begin_try(hf__call *call)
     call->asked_again = false;
     call->try_ends = hf__after(core->now, core->config.call_timeout);
     hf__acquire_set_timer(call);
-    hf__link_submit(request_of(hold));
+    if (hold->ballot != NULL)
+        hf__ballot_go(hold);
+    else if (hf__standing_admits(hold))
+        hf__link_submit(request_of(hold));
+}
+
+/* Those who want the votes of several servers at the same time, and get some each, do not meet
+ * again. */
+static hf__span pause_of(const hf__call *call)
+{
+    hf__span pause = call->retry_interval;
+    if (call->hold->ballot == NULL)
+        return pause;
+    uint64_t spread = hf__random_below(&call->hold->core->random, (uint64_t)pause.ns + 1);
+    return (hf__span){pause.ns / 2 + (int64_t)spread};
 }
 
 /* When the next try begins; never, if none fits in before the deadline. */
@@ -112,7 +133,7 @@ static hf__instant plan_next_try(const hf__call *call, int64_t holder_remaining_
 {
     hf__instant now = call->hold->core->now;
     hf__instant soonest = hf__after(now, hf__span_ms(PAUSE_MIN_MS));
-    hf__instant next = hf__after(now, call->retry_interval);
+    hf__instant next = hf__after(now, pause_of(call));
     if (holder_remaining_ms >= 0)
         next = hf__earlier(next, hf__after(now, hf__span_ms(holder_remaining_ms + 1)));
     next = hf__later(next, soonest);
@@ -126,7 +147,7 @@ static hf__instant plan_next_try(const hf__call *call, int64_t holder_remaining_
 }
 
 /* A try has ended without a grant and for a reason that may pass. */
-static void try_over(hf_hold *hold, const hf_error *why, int64_t holder_remaining_ms)
+void hf__acquire_try_over(hf_hold *hold, const hf_error *why, int64_t holder_remaining_ms)
 {
     hf__call *call = hold->call;
     call->error = *why;
@@ -134,13 +155,16 @@ static void try_over(hf_hold *hold, const hf_error *why, int64_t holder_remainin
         give_up(hold, why);
         return;
     }
-    if (call->contended)
+    if (call->contended && hold->ballot == NULL)
         hf__queue_want(hold);
     call->next_try = plan_next_try(call, holder_remaining_ms);
-    if (hf__is_never(call->next_try))
+    if (hf__is_never(call->next_try)) {
         give_up(hold, why);
-    else
-        hf__acquire_set_timer(call);
+        return;
+    }
+    hf__acquire_set_timer(call);
+    if (hold->vote != NULL)
+        hf__vote_tried(hold, why);
 }
 
 void hf__acquire_hand_out(hf_hold *handle, hf__call *call)
@@ -161,14 +185,16 @@ static void wait_in_line(hf__call *call)
 
 void hf__acquire_go(hf_hold *hold)
 {
-    hf__queue_enlist(hold);
+    if (hold->ballot == NULL)
+        hf__queue_enlist(hold);
     begin_try(hold->call);
 }
 
 static void begin(hf__core *core, hf__call *call)
 {
     hf_hold *hold = call->hold;
-    hold->link = hf__server_link(&core->servers[0], hold->slot);
+    bool quorum = hf__is_quorum(core), has_memory = !quorum || hf__ballot_new(hold);
+    hold->link = quorum ? NULL : hf__server_link(&core->servers[0], hold->slot);
     hf__list_append(&core->holds, &hold->node);
     call->retries_limited = call->max_retries > 0 || call->wait_ms == 0;
     call->deadline =
@@ -177,7 +203,9 @@ static void begin(hf__core *core, hf__call *call)
         hf__acquire_end(hold, HF_ECANCELLED, "cancelled");
     else if (core->closing)
         hf__acquire_end(hold, HF_ECLOSED, "the client is being closed");
-    else if (hf__link_full(hold->link))
+    else if (!has_memory)
+        hf__acquire_end(hold, HF_ENOMEM, "out of memory");
+    else if (!quorum && hf__link_full(hold->link))
         hf__acquire_end(hold, HF_EUNAVAILABLE, "too many requests wait for this server");
     else if (hf__cohort_line_up(hold))
         wait_in_line(call);
@@ -208,11 +236,13 @@ void hf__acquire_timer(hf__call *call)
         give_up(hold, &last);
     } else if (!hf__is_never(call->next_try)) {
         begin_try(call);
+    } else if (hold->ballot != NULL) {
+        hf__ballot_try_ends(hold);
     } else {
         hf_error why = hold->link->trouble;
         if (outcome_open(hold) || why.text[0] == '\0')
             hf__fail(&why, HF_EUNKNOWN, "no answer in time");
-        try_over(hold, &why, -1);
+        hf__acquire_try_over(hold, &why, -1);
     }
     hf__hold_settle(hold);
 }
@@ -229,7 +259,22 @@ static void granted_too_late(hf_hold *hold)
         return;
     }
     hf__fail(&why, HF_EUNKNOWN, "granted, but the answer took longer than the lease");
-    try_over(hold, &why, -1);
+    hf__acquire_try_over(hold, &why, -1);
+}
+
+void hf__acquire_take(hf_hold *hold, uint64_t fence, hf__instant sent, bool others_wait)
+{
+    hold->stage = HF__HOLD_HELD;
+    hold->users = 1;
+    hold->fence = fence;
+    hold->fence_top = fence + hold->range - 1;
+    hold->granted = hold->core->now;
+    hf__stats_granted(hold, hold->call);
+    hf__reentry_allow(hold);
+    hf__watch_renewed(hold, sent);
+    hf__acquire_hand_out(hold, hold->call);
+    hf__cohort_granted(hold, others_wait);
+    hf__push_listen(hold);
 }
 
 static void granted(hf_hold *hold, const grant *word)
@@ -244,19 +289,11 @@ static void granted(hf_hold *hold, const grant *word)
     }
     hf__queue_leave(hold);
     hf__link_withdraw(request_of(hold));
-    hold->stage = HF__HOLD_HELD;
-    hold->users = 1;
-    hold->fence = word->fence;
-    hold->fence_top = word->fence + hold->range - 1;
     hold->run = hold->link->run;
-    hold->granted = hold->core->now;
     hold->fence_kept = word->sent;
-    hf__stats_granted(hold, hold->call);
-    hf__reentry_allow(hold);
-    hf__watch_renewed(hold, word->sent);
-    hf__acquire_hand_out(hold, hold->call);
-    hf__cohort_granted(hold, word->others_wait);
-    hf__push_listen(hold);
+    if (hold->vote != NULL)
+        hf__vote_granted(hold, word->sent, word->others_wait);
+    hf__acquire_take(hold, word->fence, word->sent, word->others_wait);
 }
 
 void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait)
@@ -275,14 +312,15 @@ static void waiting(hf_hold *hold, const hf_error *why, int64_t remaining_ms,
     hf__acquire_set_timer(call);
 }
 
-/* words: 0, remaining ms, holder; if it is queued, its place and whether the holder is foreign */
+/* words: 0, remaining ms, holder; if it is queued, its place and whether the holder is foreign; on
+ * a quorum, if it is not, the last ticket */
 static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *words, bool queued)
 {
     const hf__reply *holder = &words[2];
     char shown[120];
     hf_error why;
     hold->granted_late = false;
-    if (!hold->call->contended)
+    if (!hold->call->contended && hold->vote == NULL)
         hold->core->stats.contentions++;
     hold->call->contended = true;
     hf_hold *ours = hf__release_find(hold, (hf__slice){holder->text, holder->length});
@@ -297,7 +335,7 @@ static void busy(hf_hold *hold, int64_t remaining_ms, const hf__reply *words, bo
     if (queued)
         waiting(hold, &why, remaining_ms, &words[3], &words[4]);
     else
-        try_over(hold, &why, remaining_ms);
+        hf__acquire_try_over(hold, &why, remaining_ms);
 }
 
 static bool all_integers(const hf__reply *words, size_t first, size_t count)
@@ -308,7 +346,8 @@ static bool all_integers(const hf__reply *words, size_t first, size_t count)
     return true;
 }
 
-/* {fence, remaining[, 1]}, {0, remaining, holder[, place, foreign]} or {-1} */
+/* {fence, remaining[, 1]}, {0, remaining, holder[, place, foreign]}, {0, remaining, holder, ticket}
+ * or {-1} */
 bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
 {
     const hf__reply *words = reply->elements;
@@ -332,8 +371,12 @@ bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
         granted(hold, &(grant){sent, (uint64_t)words[0].integer, remaining_ms, count == 3});
         return true;
     }
+    bool told = count == 4 && all_integers(words, 3, count) && words[3].integer > 0;
+    if (told && hold->vote != NULL)
+        hf__vote_seen(hold, (uint64_t)words[3].integer);
     bool queued = count == 5 && all_integers(words, 3, count) && words[3].integer > 0;
-    if (words[0].integer == 0 && (count == 3 || queued) && words[2].kind == HF__REPLY_TEXT) {
+    if (words[0].integer == 0 && (count == 3 || told || queued) &&
+        words[2].kind == HF__REPLY_TEXT) {
         busy(hold, remaining_ms, words, queued);
         return true;
     }
@@ -343,7 +386,7 @@ bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
 void hf__acquire_refused(hf_hold *hold, const hf_error *why)
 {
     if (hf__may_pass(why->status))
-        try_over(hold, why, -1);
+        hf__acquire_try_over(hold, why, -1);
     else
         hf__acquire_end(hold, why->status, why->text);
 }
@@ -356,6 +399,6 @@ void hf__acquire_unreachable(hf_hold *hold, const hf_error *why)
         hf__acquire_end(hold, why->status, why->text);
     } else if (!hold->copy_lost && hold->place.base == 0) {
         hf__link_withdraw(request_of(hold));
-        try_over(hold, why, -1);
+        hf__acquire_try_over(hold, why, -1);
     }
 }

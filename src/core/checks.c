@@ -25,6 +25,13 @@ static hf__slice info_field(const hf__reply *reply, const char *field)
     return (hf__slice){NULL, 0};
 }
 
+static uint64_t number_field(const hf__reply *reply, const char *field)
+{
+    hf__slice value = info_field(reply, field);
+    uint64_t number = 0;
+    return hf__parse_decimal(value.bytes, value.length, INT64_MAX / 1000, &number) ? number : 0;
+}
+
 static bool is(hf__slice value, const char *text)
 {
     return value.length == strlen(text) && memcmp(value.bytes, text, value.length) == 0;
@@ -85,7 +92,8 @@ bool hf__check_server(hf__link *link, const hf__reply *reply)
         memcpy(server->warned_run_id, run_id, sizeof(run_id));
         memset(server->warned, 0, sizeof(server->warned));
     }
-    return check_version(link, info_field(reply, "redis_version"));
+    return hf__standing_greeted(link, number_field(reply, "uptime_in_seconds")) &&
+           check_version(link, info_field(reply, "redis_version"));
 }
 
 bool hf__check_replication(hf__link *link, const hf__reply *reply)
@@ -137,7 +145,10 @@ bool hf__check_read_time(const hf__reply *reply, hf__wall *wall)
 bool hf__check_clock(hf__link *link, const hf__reply *reply)
 {
     hf__wall wall;
-    if (!hf__check_read_time(reply, &wall) || link->greeted_wall.us == 0)
+    if (!hf__check_read_time(reply, &wall))
+        return true;
+    hf__standing_clock(link, wall);
+    if (link->greeted_wall.us == 0)
         return true;
     int64_t passed_us = hf__between(link->greeted, link->core->now).ns / 1000;
     int64_t ahead_us = wall.us - link->greeted_wall.us;
@@ -157,13 +168,6 @@ static void copy_field(const hf__reply *reply, const char *field, char *place, s
 {
     hf__slice value = info_field(reply, field);
     hf__printable(place, capacity, value.bytes, value.length);
-}
-
-static uint64_t number_field(const hf__reply *reply, const char *field)
-{
-    hf__slice value = info_field(reply, field);
-    uint64_t number = 0;
-    return hf__parse_decimal(value.bytes, value.length, INT64_MAX / 1000, &number) ? number : 0;
 }
 
 bool hf__examine_read(const hf__reply *reply, hf_examination *e)

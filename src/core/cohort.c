@@ -159,6 +159,8 @@ static void dismiss(hf_hold *hold)
 static void replan(hf_hold *hold, hf__span interval_before)
 {
     hf__instant renewed = {hold->watch.due.ns - interval_before.ns};
+    if (hold->ballot != NULL)
+        hf__majority_replan(hold);
     if (hold->watch.interval.ns != interval_before.ns)
         hf__watch_renewed(hold, renewed);
     else

@@ -29,6 +29,7 @@ static void init_server(hf__core *core, int index)
     server->url = &core->config.servers[index];
     server->links = &core->links[index * (core->config.links + 1)];
     hf__list_init(&server->waiters);
+    hf__standing_init(server);
     for (int i = 0; i <= core->config.links; i++)
         hf__link_init(server, i);
 }
@@ -119,7 +120,9 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
     call->error.status = status;
     call->done = true;
     hf__timer_clear(&core->timers, &call->timer);
-    if (call->observer != NULL)
+    if (call->vote != NULL)
+        hf__vote_called(call);
+    else if (call->observer != NULL)
         hf__observer_answered(call->observer, call->query->kind);
     else
         hf__list_append(&core->done, &call->node);
@@ -129,7 +132,9 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
 
 static void end_for_closing(hf_hold *hold)
 {
-    if (hold->attaching) {
+    if (hold->vote != NULL) {
+        return; /* it ends with its hold */
+    } else if (hold->attaching) {
         hf__attach_fail(hold, HF_ECLOSED, "the client was closed");
     } else if (hold->stage == HF__HOLD_TRYING) {
         hf__acquire_end(hold, HF_ECLOSED, "the client was closed");
@@ -174,9 +179,21 @@ static void end_closing(hf__core *core, hf_status status, const char *text)
     core->close_call = NULL;
 }
 
+/* Of a quorum, votes at servers that cannot be reached are not waited for: they were not needed. */
+static bool awaits_releases(const hf__core *core)
+{
+    const hf__list *list = &core->releasing;
+    for (hf__node *n = hf__list_first(list); n != NULL; n = hf__list_next(list, n)) {
+        const hf_hold *hold = HF__ENTRY(n, hf_hold, releasing);
+        if (!hf__vote_of_nobody(hold) || hold->link->state == HF__LINK_READY)
+            return true;
+    }
+    return false;
+}
+
 static void finish_closing(hf__core *core)
 {
-    if (core->close_call != NULL && core->releasing.count == 0)
+    if (core->close_call != NULL && !awaits_releases(core))
         end_closing(core, HF_OK, "");
 }
 
@@ -292,6 +309,9 @@ static void timer_due(hf__core *core, hf__timer *timer)
         return;
     case HF__TIMER_OBSERVER:
         hf__observer_timer(timer);
+        return;
+    case HF__TIMER_SERVER:
+        hf__standing_timer(HF__ENTRY(timer, hf__server, timer));
         return;
     case HF__TIMER_COHORT:
         hf__cohort_timer(HF__ENTRY(timer, hf__cohort, timer));

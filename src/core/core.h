@@ -88,6 +88,7 @@ typedef struct hf__call {
     bool polls;            /* acquire: does not queue */
     bool fair;             /* acquire: does not line up behind another thread */
     hf_observer *observer; /* query: asks by itself; the core's own */
+    hf_hold *vote;         /* acquire, extend: of a vote; the core's own */
     void *waiter;          /* the driver's: the condition on which a thread waits for the call */
     bool is_operation;     /* the driver's: part of an hf__operation, no thread waits for it */
 
@@ -220,6 +221,10 @@ typedef struct hf__identity {
     uint64_t thread; /* never the same for two threads of a process */
     uint64_t number; /* never the same twice in a client */
 } hf__identity;
+
+/* Holds of a client with several servers are numbered in steps of this: a hold has many numbers
+ * there, for each of its votes must have one that was never used. */
+#define HF__NUMBER_STEP (UINT64_C(1) << 24)
 
 typedef struct hf__wish { /* what an acquire asks for; everything is copied */
     hf__identity who;

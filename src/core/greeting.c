@@ -15,7 +15,7 @@ typedef bool learn_function(hf__link *link, const hf__reply *reply);
 /* False: no reason to ask. */
 typedef bool words_function(const hf__link *link, hf__slice *words, size_t *count, char *scratch);
 
-enum { SCRATCH = 64, WORDS_MAX = 3 };
+enum { SCRATCH = HF_SIDE_PREFIX_MAX + 64, WORDS_MAX = 3 };
 
 static bool select_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
 {
@@ -80,7 +80,14 @@ static bool clock_words(const hf__link *link, hf__slice *words, size_t *count, c
 {
     (void)scratch;
     words[(*count)++] = HF__SLICE("TIME");
-    return looks_at(link, HF__CHECK_CLOCK);
+    return looks_at(link, HF__CHECK_CLOCK) || hf__is_quorum(link->core);
+}
+
+static bool standing_words(const hf__link *link, hf__slice *words, size_t *count, char *scratch)
+{
+    words[(*count)++] = HF__SLICE("MGET");
+    words[(*count)++] = hf__standing_key(link->core, scratch);
+    return hf__is_quorum(link->core);
 }
 
 /* ---- The channel ---- */
@@ -150,6 +157,14 @@ static bool subscription_learnt(hf__link *link, const hf__reply *reply)
     return false;
 }
 
+static bool standing_learnt(hf__link *link, const hf__reply *reply)
+{
+    const hf__reply *kept = &reply->elements[0];
+    if (reply->count == 1 && kept->kind == HF__REPLY_TEXT)
+        hf__standing_told(link, (hf__slice){kept->text, kept->length});
+    return true;
+}
+
 static bool permissions_learnt(hf__link *link, const hf__reply *reply)
 {
     hf_error why;
@@ -175,6 +190,7 @@ static const struct {
     {memory_words, hf__check_memory, HF__REPLY_TEXT, COMMAND_LINK, ""},
     {persistence_words, hf__check_persistence, HF__REPLY_TEXT, COMMAND_LINK, ""},
     {clock_words, hf__check_clock, HF__REPLY_ARRAY, COMMAND_LINK, ""},
+    {standing_words, standing_learnt, HF__REPLY_ARRAY, COMMAND_LINK, ""},
     {publish_words, nothing_learnt, HF__REPLY_INTEGER, PUSH_LINK, "PUBLISH on hf:c:*: "},
     {numsub_words, nothing_learnt, HF__REPLY_ARRAY, PUSH_LINK, "PUBSUB NUMSUB: "},
     {ping_words, nothing_learnt, HF__REPLY_TEXT, PUSH_LINK, "PING: "},

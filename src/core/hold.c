@@ -107,6 +107,8 @@ hf_hold *hf__hold_new(const hf__wish *wish)
 
 void hf__hold_drop(hf_hold *hold)
 {
+    hf__free(hold->vote);
+    hf__free(hold->ballot);
     hf__free(hold->revoked_text);
     hf__free(hold);
 }
@@ -129,7 +131,7 @@ void hf__hold_detach(hf_hold *hold)
     atomic_store(&hold->deadline_ns, 0);
     hold->core = NULL;
     hold->link = NULL;
-    if (hold->users == 0)
+    if (hold->users == 0 || hold->vote != NULL)
         hf__hold_drop(hold);
 }
 
@@ -191,6 +193,16 @@ bool hf__hold_expired(hf_hold *hold)
     return hf__hold_remaining(hold, hold->core->now).ns == 0;
 }
 
+bool hf__hold_move_deadline(hf_hold *hold, int64_t deadline_ns)
+{
+    int64_t before = atomic_load(&hold->deadline_ns);
+    do {
+        if (before == 0 && hold->stage == HF__HOLD_HELD)
+            return false;
+    } while (!atomic_compare_exchange_weak(&hold->deadline_ns, &before, deadline_ns));
+    return true;
+}
+
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
     hf__span remaining = hf__span_ms(remaining_ms);
@@ -240,7 +252,7 @@ void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text)
     if (atomic_load(&hold->state) != HF_LOST) {
         atomic_store(&hold->state, HF_LOST);
         hold->reason = (unsigned char)reason;
-        hold->core->stats.losses[reason]++;
+        hold->core->stats.losses[reason] += hold->vote == NULL;
         hf__stats_ended(hold);
         if (!HF__MUTANT(LOST_UNTOLD))
             hf__tell_all(hold);
@@ -249,6 +261,8 @@ void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text)
     hf__watch_end(hold);
     hf__renew_end_calls(hold, HF_ELOST, text);
     hf__cohort_leave(hold);
+    if (hold->vote != NULL)
+        hf__vote_lost(hold, reason);
 }
 
 void hf__hold_expire(hf_hold *hold, const char *text)

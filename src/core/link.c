@@ -276,6 +276,7 @@ void hf__link_ready(hf__link *link)
     if (link->is_push) {
         hf__push_ready(link->server);
     } else {
+        hf__standing_link_ready(link);
         hf__link_pump(link);
         hf__push_link_ready(link);
     }

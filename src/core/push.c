@@ -7,6 +7,7 @@
  *
  *     g <number> <copy> <fence> <lease ms> <1: others wait>   the hold is granted; see queue.c
  *     i <number>                  somebody has begun to wait for what this hold has
+ *     i <number> <ticket> <client>   the same on a quorum, each time; see vote.c
  *     r <number> <note>           somebody asks for it: the note that renewals bring too
  *     x <number> <fence>          it was taken away by force, up to that fence
  *
@@ -78,6 +79,8 @@ void hf__push_ready(hf__server *server)
     hf__observer_link_ready(server->core);
     hf__push_watch(server);
     hf__queue_check_all(server, NULL);
+    if (hf__is_quorum(server->core))
+        hf__vote_check_server(server);
 }
 
 /* A subscription at another server process is worth nothing to the locks of this link: whichever
@@ -187,6 +190,8 @@ static void take_message(hf__server *server, const hf__reply *text)
         return;
     if (word == 'g')
         granted(hold, rest);
+    else if (word == 'i' && hold->vote != NULL)
+        hf__vote_inquired(hold, rest);
     else if (word == 'i')
         hf__cohort_passed_over(hold);
     else if (word == 'r')

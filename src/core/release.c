@@ -19,7 +19,7 @@ static hf__request *request_of(hf_hold *hold)
     return &hold->requests[HF__REQUEST_RELEASE];
 }
 
-static void end_call(hf_hold *hold, hf_status status, const char *text)
+void hf__release_end_call(hf_hold *hold, hf_status status, const char *text)
 {
     hf__call *call = hold->call;
     hold->call = NULL;
@@ -31,7 +31,7 @@ static void end_unknown(hf_hold *hold, const char *when)
 {
     hf_error unknown;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer %s", hold->link->server->url->display, when);
-    end_call(hold, HF_EUNKNOWN, unknown.text);
+    hf__release_end_call(hold, HF_EUNKNOWN, unknown.text);
 }
 
 /* How long the server can have it still: one that is queued may be granted as long as it counts as
@@ -52,7 +52,10 @@ void hf__release_in_background(hf_hold *hold)
     atomic_store(&hold->deadline_ns, 0);
     hold->give_up = hf__later(hold->give_up, hf__after(core->now, lasts_at_most(hold)));
     hf__timer_set(&core->timers, &hold->timer, hold->give_up);
-    hf__link_submit(request_of(hold));
+    if (hold->ballot != NULL)
+        hf__ballot_release(hold);
+    else
+        hf__link_submit(request_of(hold));
 }
 
 /* What the application loses with its last handle. */
@@ -72,7 +75,7 @@ static hf_status release_last(hf_hold *hold, hf__call *call)
     if (hf__hold_expired(hold)) {
         hf__hold_expire(hold, "");
         status = HF_ELOST;
-        end_call(hold, status, hf_reason_text((hf_reason)hold->reason));
+        hf__release_end_call(hold, status, hf_reason_text((hf_reason)hold->reason));
     } else {
         hf__stats_ended(hold);
     }
@@ -117,26 +120,33 @@ hf_status hf__release_start(hf_hold *handle, hf__call *call)
 void hf__release_call_timer(hf__call *call)
 {
     hf_hold *hold = call->hold;
-    if (call->error.status != HF_OK)
-        end_call(hold, call->error.status, call->error.text);
+    hf_error late;
+    if (hold->ballot != NULL) {
+        hf__ballot_release_late(hold, &late);
+        hf__release_end_call(hold, late.status, late.text);
+    } else if (call->error.status != HF_OK)
+        hf__release_end_call(hold, call->error.status, call->error.text);
     else if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered)
         end_unknown(hold, "in time; the release goes on in the background");
     else
-        end_call(hold, HF_EUNAVAILABLE, hold->link->trouble.text);
+        hf__release_end_call(hold, HF_EUNAVAILABLE, hold->link->trouble.text);
 }
 
 void hf__release_timer(hf_hold *hold)
 {
     hf__core *core = hold->core;
     if (!hf__before(core->now, hold->give_up)) {
-        hf__log(core, HF_LOG_WARNING, "a release was not answered; its lease is over now");
-        end_unknown(hold, "before the lease was over");
+        if (!hf__vote_of_nobody(hold))
+            hf__log(core, HF_LOG_WARNING, "a release was not answered; its lease is over now");
+        if (hold->call != NULL)
+            end_unknown(hold, "before the lease was over");
         hf__hold_over(hold);
         hf__hold_settle(hold);
         return;
     }
     hf__timer_set(&core->timers, &hold->timer, hold->give_up);
-    hf__link_submit(request_of(hold));
+    if (hold->ballot == NULL)
+        hf__link_submit(request_of(hold));
 }
 
 bool hf__release_answered(hf_hold *hold, const hf__reply *reply)
@@ -147,14 +157,16 @@ bool hf__release_answered(hf_hold *hold, const hf__reply *reply)
     bool broken = hold->fence > 0 && reply->integer <= -(int64_t)hold->fence;
     bool released = reply->integer == 1 || (request_of(hold)->unanswered && same_server && !broken);
     hf__stats_released(hold, released, broken ? HF_REASON_BROKEN : HF_REASON_GONE);
+    if (hold->vote != NULL)
+        hf__vote_released(hold, released);
     if (released)
-        end_call(hold, HF_OK, "");
+        hf__release_end_call(hold, HF_OK, "");
     else if (broken)
-        end_call(hold, HF_ELOST, hf_reason_text(HF_REASON_BROKEN));
+        hf__release_end_call(hold, HF_ELOST, hf_reason_text(HF_REASON_BROKEN));
     else
-        end_call(hold, HF_ELOST,
-                 same_server ? "the lock was taken away before the release"
-                             : "the server restarted and may have lost the lock");
+        hf__release_end_call(hold, HF_ELOST,
+                             same_server ? "the lock was taken away before the release"
+                                         : "the server restarted and may have lost the lock");
     hf__hold_over(hold);
     return true;
 }
@@ -166,7 +178,7 @@ void hf__release_refused(hf_hold *hold, const hf_error *why)
         hold->call->error = *why;
     int64_t pause_ms = RETRY_MS;
     if (!hf__may_pass(why->status)) {
-        end_call(hold, why->status, why->text);
+        hf__release_end_call(hold, why->status, why->text);
         pause_ms = RETRY_FINAL_MS;
         request_of(hold)->refused = true;
     }
@@ -177,7 +189,7 @@ void hf__release_refused(hf_hold *hold, const hf_error *why)
 void hf__release_unreachable(hf_hold *hold, const hf_error *why)
 {
     if (!hf__may_pass(why->status))
-        end_call(hold, why->status, why->text);
+        hf__release_end_call(hold, why->status, why->text);
 }
 
 static bool same(hf__slice a, hf__slice b)
@@ -190,7 +202,8 @@ hf_hold *hf__release_find(const hf_hold *wanting, hf__slice value)
     hf__list *list = &wanting->core->releasing;
     for (hf__node *node = hf__list_first(list); node != NULL; node = hf__list_next(list, node)) {
         hf_hold *hold = HF__ENTRY(node, hf_hold, releasing);
-        if (same(hf__hold_in_key(hold), value) && same(hf__hold_key(hold), hf__hold_key(wanting)))
+        if (hold->link == wanting->link && same(hf__hold_in_key(hold), value) &&
+            same(hf__hold_key(hold), hf__hold_key(wanting)))
             return request_of(hold)->refused ? NULL : hold;
     }
     return NULL;

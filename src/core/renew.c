@@ -26,7 +26,7 @@ static hf__call *first_call(hf_hold *hold)
     return node != NULL ? HF__ENTRY(node, hf__call, node) : NULL;
 }
 
-static void end_first(hf_hold *hold, hf_status status, const char *text)
+void hf__renew_end_first(hf_hold *hold, hf_status status, const char *text)
 {
     hf__call *call = first_call(hold);
     hf__list_remove(&hold->extends, &call->node);
@@ -38,12 +38,22 @@ void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text)
     if (hold->watch.renewal != HF__UNDER_WAY)
         hf__link_withdraw(request_of(hold));
     while (first_call(hold) != NULL)
-        end_first(hold, status, text);
+        hf__renew_end_first(hold, status, text);
+}
+
+bool hf__renew_first(const hf_hold *hold, hf__span *lease)
+{
+    const hf__node *node = hf__list_first(&hold->extends);
+    if (node != NULL)
+        *lease = HF__ENTRY(node, hf__call, node)->lease;
+    return node != NULL;
 }
 
 static void serve_next(hf_hold *hold)
 {
-    if (first_call(hold) != NULL)
+    if (hold->ballot != NULL)
+        hf__majority_extend(hold);
+    else if (first_call(hold) != NULL)
         hf__link_submit(request_of(hold));
 }
 
@@ -84,6 +94,10 @@ static bool says_broken(const hf_hold *hold, hf__slice note)
 
 static void gone(hf_hold *hold, const hf__reply *note)
 {
+    if (HF__MUTANT(FENCE_UNHELD) && hf__vote_is_raising(hold)) {
+        hf__vote_confirmed(hold, request_of(hold)->sent);
+        return;
+    }
     if (note != NULL && says_broken(hold, (hf__slice){note->text, note->length}))
         hf__hold_lose(hold, HF_REASON_BROKEN, hf_reason_text(HF_REASON_BROKEN));
     else
@@ -116,6 +130,10 @@ static const char *words_for(const hf_hold *hold, hf__slice note)
 void hf__renew_note(hf_hold *hold, hf__slice note)
 {
     const char *words = words_for(hold, note);
+    if (hold->vote != NULL)
+        hold = hf__vote_main(hold);
+    if (hold == NULL)
+        return;
     if (hold->stage != HF__HOLD_HELD || hold->revoked || words == NULL)
         return;
     hold->revoked = true;
@@ -140,15 +158,17 @@ static void renewed(hf_hold *hold, int64_t remaining_ms)
         hf__hold_expire(hold, "the lease ended before the server's answer came");
         return;
     }
-    hold->core->stats.renewals++;
+    hold->core->stats.renewals += hold->vote == NULL;
     if (hold->asked_to_keep)
         hold->fence_kept = sent;
     hold->asked_to_keep = false;
     hold->link->refuses_renewals = false;
     hf__watch_renewed(hold, sent);
     if (first_call(hold) != NULL && first_call(hold)->lease.ns <= hold->asked.ns)
-        end_first(hold, HF_OK, ""); /* else it came when a shorter one was under way */
+        hf__renew_end_first(hold, HF_OK, ""); /* else it came when a shorter one was under way */
     serve_next(hold);
+    if (hold->vote != NULL)
+        hf__vote_confirmed(hold, sent);
 }
 
 /* Asks again at once, with the script that finds out what is the matter. False: it was that one. */
@@ -204,7 +224,7 @@ void hf__renew_refused(hf_hold *hold, const hf_error *why)
     if (hold->watch.renewal == HF__UNDER_WAY)
         hf__watch_refused(hold);
     if (first_call(hold) != NULL)
-        end_first(hold, why->status, why->text);
+        hf__renew_end_first(hold, why->status, why->text);
     serve_next(hold);
 }
 

@@ -17,7 +17,7 @@ enum {
     NUMBER_MAX = 20,
     FIXED_BYTES = 200, /* more than the words of a call that do not depend on names */
     KEYS_MAX = 5,
-    ARGUMENTS_MAX = 6
+    ARGUMENTS_MAX = 8
 };
 
 static const struct {
@@ -36,24 +36,28 @@ static const struct {
 
 hf__link *hf__request_link(const hf__request *request)
 {
+    if (request->kind == HF__REQUEST_SERVER)
+        return &hf__request_server(request)->links[0];
     return request->kind == HF__REQUEST_QUERY ? hf__request_query(request)->link
                                               : hf__request_hold(request)->link;
 }
 
 bool hf__request_wanted(const hf__request *request)
 {
+    if (request->kind == HF__REQUEST_SERVER)
+        return true;
     if (request->kind == HF__REQUEST_QUERY)
         return hf__request_query(request)->call != NULL;
     const hf_hold *hold = hf__request_hold(request);
     if (request->kind == HF__REQUEST_RENEW && hold->extends.count == 0 &&
-        hold->watch.renewal != HF__UNDER_WAY)
+        hold->watch.renewal != HF__UNDER_WAY && !hf__vote_is_raising(hold))
         return false;
     return hold->stage == kinds[request->kind].stage;
 }
 
 void hf__request_settle(hf__request *request)
 {
-    if (request->kind != HF__REQUEST_QUERY)
+    if (request->kind < HF__REQUEST_KINDS)
         hf__hold_settle(hf__request_hold(request));
 }
 
@@ -73,6 +77,7 @@ bool hf__request_is_plain(const hf_hold *hold)
 {
     hf__span quarter = {fence_keep(hold).ns / 4};
     return hold->owner_length == 0 && hold->extends.count == 0 && !hold->look_closer &&
+           !hf__vote_is_raising(hold) &&
            hf__before(hold->core->now, hf__after(hold->fence_kept, quarter));
 }
 
@@ -119,6 +124,13 @@ static void put_ms(hf__buffer *out, hf__span span)
     put_number(out, (uint64_t)hf__span_to_ms(span));
 }
 
+/* What follows it is for quorums only. */
+static void put_owner(const hf_hold *hold, hf__buffer *out)
+{
+    if (hold->owner_length > 0 || hold->vote != NULL)
+        hf__resp_word(out, hf__hold_owner(hold));
+}
+
 static void put_acquire(hf_hold *hold, hf__buffer *out)
 {
     hf__resp_word(out, hf__hold_value(hold));
@@ -126,8 +138,11 @@ static void put_acquire(hf_hold *hold, hf__buffer *out)
     put_ms(out, fence_keep(hold));
     put_number(out, hold->range);
     put_number(out, hf__queue_number_copy(hold));
-    if (hold->owner_length > 0)
-        hf__resp_word(out, hf__hold_owner(hold));
+    put_owner(hold, out);
+    if (hold->vote == NULL)
+        return;
+    put_number(out, hf__vote_proposal(hold));
+    put_number(out, hf__vote_ticket(hold));
 }
 
 static void put_release(hf_hold *hold, hf__buffer *out)
@@ -138,8 +153,9 @@ static void put_release(hf_hold *hold, hf__buffer *out)
     /* Whoever takes up a hold may have asked for less than the acquire did. */
     put_ms(out, may_be_late ? hold->longest_lease : hf__span_ms(0));
     put_ms(out, fence_keep(hold));
-    if (hold->owner_length > 0)
-        hf__resp_word(out, hf__hold_owner(hold));
+    put_owner(hold, out);
+    if (hold->vote != NULL)
+        put_number(out, hf__vote_proposal(hold));
 }
 
 /* For the first call that waits; what the watchdog wants is asked for along with it. */
@@ -157,14 +173,19 @@ static void put_renew(hf_hold *hold, hf__buffer *out)
     put_ms(out, hold->asked);
     put_ms(out, fence_keep(hold));
     hf__resp_word(out, hf__hold_owner(hold));
-    put_number(out, hold->attaching ? hold->fence_top : 0);
+    bool raising = hf__vote_is_raising(hold);
+    put_number(out, hold->attaching || raising ? hold->fence_top : 0);
+    if (raising)
+        hf__vote_raise_sent(hold);
 }
 
 static size_t argument_count(const hf__request *request)
 {
-    static const size_t counts[HF__REQUEST_KINDS] = {5, 3};
-    bool owned = hf__request_hold(request)->owner_length > 0;
-    return request->kind == HF__REQUEST_RENEW ? 5 : counts[request->kind] + owned;
+    static const size_t counts[HF__REQUEST_KINDS] = {5, 3, 5}, on_quorum[] = {8, 5, 5};
+    const hf_hold *hold = hf__request_hold(request);
+    if (hold->vote != NULL)
+        return on_quorum[request->kind];
+    return counts[request->kind] + (hold->owner_length > 0 && request->kind != HF__REQUEST_RENEW);
 }
 
 static size_t bytes_of(const hf_hold *hold)
@@ -274,6 +295,8 @@ unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out)
     const hf__request *first = HF__ENTRY(hf__list_first(waiting), hf__request, node);
     if (first->asks_why != HF__WHY_NOT)
         return hf__permit_ask_why(first, out) ? 1 : 0;
+    if (first->kind == HF__REQUEST_SERVER)
+        return hf__standing_encode(hf__request_server(first), out) ? 1 : 0;
     if (first->kind == HF__REQUEST_QUERY)
         return hf__query_encode(hf__request_query(first), out) ? 1 : 0;
     extent e = measure(waiting, first);
@@ -330,7 +353,9 @@ bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsig
 
 static void pass_on_refusal(hf__request *request, const hf_error *why)
 {
-    if (request->kind == HF__REQUEST_QUERY)
+    if (request->kind == HF__REQUEST_SERVER)
+        hf__standing_refused(hf__request_server(request), why);
+    else if (request->kind == HF__REQUEST_QUERY)
         hf__query_refused(hf__request_query(request), why);
     else
         kinds[request->kind].refused(hf__request_hold(request), why);
@@ -397,6 +422,8 @@ bool hf__request_answer(hf__request *request, const hf__reply *reply)
     request->whole = false;
     if (!hf__request_wanted(request))
         return true;
+    if (request->kind == HF__REQUEST_SERVER)
+        return hf__standing_answered(hf__request_server(request), reply);
     if (request->kind == HF__REQUEST_QUERY)
         return hf__query_answered(hf__request_query(request), reply);
     return kinds[request->kind].answered(hf__request_hold(request), reply);
@@ -404,7 +431,9 @@ bool hf__request_answer(hf__request *request, const hf__reply *reply)
 
 void hf__request_unreachable(hf__request *request, const hf_error *why)
 {
-    if (request->kind == HF__REQUEST_QUERY)
+    if (request->kind == HF__REQUEST_SERVER)
+        hf__standing_refused(hf__request_server(request), why);
+    else if (request->kind == HF__REQUEST_QUERY)
         hf__query_unreachable(hf__request_query(request), why);
     else
         kinds[request->kind].unreachable(hf__request_hold(request), why);

@@ -21,6 +21,8 @@
 typedef struct hf__server hf__server;
 typedef struct hf__link hf__link;
 typedef struct hf__cohort hf__cohort;
+typedef struct hf__vote hf__vote;
+typedef struct hf__ballot hf__ballot;
 
 /* ---- Requests ---- */
 
@@ -29,7 +31,8 @@ typedef enum hf__request_kind {
     HF__REQUEST_RELEASE,
     HF__REQUEST_RENEW,
     HF__REQUEST_KINDS,
-    HF__REQUEST_QUERY = HF__REQUEST_KINDS /* not of a hold */
+    HF__REQUEST_QUERY = HF__REQUEST_KINDS, /* not of a hold, */
+    HF__REQUEST_SERVER                     /* but of a query or a server */
 } hf__request_kind;
 
 typedef enum hf__request_place { HF__IDLE, HF__WAITING, HF__IN_FLIGHT } hf__request_place;
@@ -109,6 +112,8 @@ struct hf_hold {
     hf__node releasing; /* in core->releasing, while in that stage */
     hf__node bucket;    /* in core->table, while held by a thread that may re-enter */
     hf__list inners;    /* re-entrant handles */
+    hf__ballot *ballot; /* on several servers: its votes; see quorum.h */
+    hf__vote *vote;     /* it is one of those itself */
     hf__node numbered;  /* in core->numbers, from the first request on */
     hf__place place;
     hf__cohort *cohort; /* of threads that want the same lock; NULL: alone */
@@ -213,7 +218,26 @@ struct hf__server {
     bool warned[HF__CHECK_KINDS]; /* of this server process, */
     char warned_run_id[41];
     bool push_denied; /* it does not let us subscribe */
-    hf__link *links;  /* the one for pushes is behind the others */
+
+    /* Of a quorum; see standing.c. */
+    char run_id[41];         /* of the process that it is now, as far as we know */
+    hf__instant known_since; /* when that was first seen, */
+    hf__span uptime;         /* which said that it had been there for so long, */
+    hf__wall wall;           /* and had a clock that was at most this, */
+    hf__instant wall_at;     /* then */
+    bool votes;              /* it has a vote */
+    bool is_due;             /* it might have, */
+    hf__instant due_since;   /* since then */
+    uint64_t base;           /* its fences go on from there */
+    uint64_t floor;          /* as it last said, */
+    hf__instant floor_at;    /* to a question that left then */
+    uint64_t wanted_floor;   /* is to be raised to that */
+    uint64_t joins_from;     /* it is to vote, from that base on; 0: no */
+    hf__request request;     /* the question */
+    hf__timer timer;         /* to look again whether it has a vote */
+    hf__list gated;          /* votes that wait for that */
+
+    hf__link *links; /* the one for pushes is behind the others */
 };
 
 /* ---- Cohorts ---- */
@@ -275,6 +299,7 @@ struct hf__core {
     hf__log_line log[HF__LOG_LINES];
     size_t log_first;
     size_t log_count;
+    uint64_t last_ticket; /* on a quorum: that was given out */
     uint64_t copies;      /* the last number that was given to a copy */
     uint64_t copy_secret; /* from which the first ones of holds are made; see queue.c */
     hf__list observers;
@@ -298,7 +323,8 @@ enum {
     HF__TIMER_HOLD,
     HF__TIMER_RENEWALS,
     HF__TIMER_COHORT,
-    HF__TIMER_OBSERVER
+    HF__TIMER_OBSERVER,
+    HF__TIMER_SERVER
 };
 
 /* The one over which everything about locks of that slot goes. */
@@ -347,6 +373,17 @@ static inline hf_hold *hf__request_hold(const hf__request *request)
 static inline hf__query *hf__request_query(const hf__request *request)
 {
     return HF__ENTRY(request, hf__query, request);
+}
+
+/* The lock is to be had from a majority of several servers. */
+static inline bool hf__is_quorum(const hf__core *core)
+{
+    return core->config.server_count > 1;
+}
+
+static inline hf__server *hf__request_server(const hf__request *request)
+{
+    return HF__ENTRY(request, hf__server, request);
 }
 
 /* ---- What the files of this room offer each other ---- */
@@ -468,6 +505,8 @@ void hf__hold_detach(hf_hold *hold);                                   /* its co
 void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text); /* tells everybody */
 void hf__hold_expire(hf_hold *hold, const char *text); /* the same: its deadline has passed */
 bool hf__hold_expired(hf_hold *hold);
+/* The deadline is that now, later or earlier than before; false as below. */
+bool hf__hold_move_deadline(hf_hold *hold, int64_t deadline_ns);
 /* Takes the server's word, given to a copy sent then: false if the hold has been found expired
  * before, by any thread, which is final. */
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
@@ -505,6 +544,11 @@ void hf__acquire_start(hf__core *core, hf__call *call);
 void hf__acquire_go(hf_hold *hold); /* begins, or goes on, at the server */
 void hf__acquire_set_timer(hf__call *call);
 void hf__acquire_hand_out(hf_hold *handle, hf__call *call);
+/* It is held from now on; whoever says so has seen to the deadline. `sent`: when what was granted
+ * had been asked for. */
+void hf__acquire_take(hf_hold *hold, uint64_t fence, hf__instant sent, bool others_wait);
+/* A try has ended without a grant; remaining: of the holder's time, -1: unknown. */
+void hf__acquire_try_over(hf_hold *hold, const hf_error *why, int64_t remaining_ms);
 /* The server has told us of a grant without being asked. */
 void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait);
 void hf__acquire_end(hf_hold *hold, hf_status status, const char *text);
@@ -515,6 +559,7 @@ void hf__acquire_unreachable(hf_hold *hold, const hf_error *why);
 
 hf_status hf__release_start(hf_hold *handle, hf__call *call); /* call may be NULL */
 void hf__release_in_background(hf_hold *hold);
+void hf__release_end_call(hf_hold *hold, hf_status status, const char *text);
 /* The hold of the same lock that is being released, and will be, and has this value at the server;
  * NULL: none. */
 hf_hold *hf__release_find(const hf_hold *wanting, hf__slice value);
@@ -528,6 +573,9 @@ void hf__release_unreachable(hf_hold *hold, const hf_error *why);
 void hf__renew_note(hf_hold *hold, hf__slice note); /* somebody asks for it */
 void hf__renew_broken(hf_hold *hold, hf__slice note);
 void hf__renew_start(hf__call *call);
+bool hf__renew_first(const hf_hold *hold,
+                     hf__span *lease); /* what the first call wants; false: none */
+void hf__renew_end_first(hf_hold *hold, hf_status status, const char *text);
 void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text);
 bool hf__renew_answered(hf_hold *hold, const hf__reply *reply);
 void hf__renew_refused(hf_hold *hold, const hf_error *why);
@@ -540,6 +588,62 @@ void hf__attach_start(hf__core *core, hf__call *call);
 bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
 void hf__attach_fail(hf_hold *hold, hf_status status, const char *text);
 void hf__attach_timer(hf__call *call);
+
+/* standing.c: servers of a quorum. Of a client with one server, all have a vote. */
+void hf__standing_init(hf__server *server);
+/* INFO server was read; false: the connection has failed over it. */
+bool hf__standing_greeted(hf__link *link, uint64_t uptime_s);
+/* Of what the server keeps about itself; the place has room for the prefix and 20 bytes. */
+hf__slice hf__standing_key(const hf__core *core, char *place);
+void hf__standing_clock(hf__link *link, hf__wall wall); /* as the greeting says */
+/* "<run id> <base>", or empty: as the server keeps it. */
+void hf__standing_told(hf__link *link, hf__slice text);
+void hf__standing_link_ready(hf__link *link);
+bool hf__standing_has_vote(const hf__link *link); /* the process behind it */
+bool hf__standing_admits(hf_hold *hold); /* false: its acquire waits until the server has a vote */
+void hf__standing_leave_gate(hf_hold *vote);
+uint64_t hf__standing_propose(const hf__core *core); /* a fence that all servers should accept */
+void hf__standing_saw_fence(hf_hold *vote, uint64_t fence);
+/* That fence may be believed soon: sees that the server keeps it in mind. */
+void hf__standing_reserve(hf__server *server, uint64_t fence);
+void hf__standing_timer(hf__server *server);
+bool hf__standing_encode(const hf__server *server, hf__buffer *out);
+bool hf__standing_answered(hf__server *server, const hf__reply *reply);
+void hf__standing_refused(hf__server *server, const hf_error *why);
+
+/* vote.c: what happens to votes, as the files for holds tell it */
+void hf__vote_called(hf__call *call);                    /* a call of a vote is done */
+void hf__vote_tried(hf_hold *vote, const hf_error *why); /* in vain, and it goes on */
+void hf__vote_granted(hf_hold *vote, hf__instant sent, bool others_wait); /* is about to be held */
+void hf__vote_confirmed(hf_hold *vote, hf__instant sent);                 /* renewed */
+void hf__vote_lost(hf_hold *vote, hf_reason reason);
+void hf__vote_released(hf_hold *vote, bool released);
+void hf__vote_inquired(hf_hold *vote, hf__slice rest);
+void hf__vote_seen(hf_hold *vote, uint64_t ticket); /* tickets up to that one may be given out */
+uint64_t hf__vote_proposal(const hf_hold *vote);    /* for the next fence */
+uint64_t hf__vote_ticket(const hf_hold *vote);      /* 0: it does not queue */
+bool hf__vote_is_raising(const hf_hold *hold);
+void hf__vote_raise_sent(hf_hold *vote);
+void hf__vote_check_server(hf__server *server); /* it may have told of others in vain */
+bool hf__vote_forgets(const hf_hold *hold);
+bool hf__vote_of_nobody(const hf_hold *hold);
+hf_hold *hf__vote_main(const hf_hold *vote); /* NULL: it counts for none any more */
+
+/* ballot.c: what is done with a hold that has votes */
+bool hf__ballot_new(hf_hold *main); /* false: no memory */
+void hf__ballot_go(hf_hold *main);  /* begins a try, or goes on */
+void hf__ballot_give_up(hf_hold *main, const hf_error *last);
+void hf__ballot_try_ends(hf_hold *main); /* its time is up */
+void hf__ballot_end(hf_hold *main);      /* its acquire has come to nothing */
+void hf__ballot_release(hf_hold *main);
+void hf__ballot_released(hf_hold *main, int server, bool released);
+void hf__ballot_release_late(const hf_hold *main, hf_error *error); /* to be told to its caller */
+void hf__ballot_check_all(hf__core *core);
+
+/* majority.c */
+void hf__majority_extend(hf_hold *main); /* for the first call that waits */
+void hf__majority_stop_renewals(hf_hold *main);
+void hf__majority_replan(hf_hold *main);
 
 /* query.c */
 void hf__query_start(hf__core *core, hf__call *call);

@@ -17,6 +17,8 @@ void hf__histogram_add(hf_histogram *histogram, hf__span span)
 void hf__stats_granted(hf_hold *hold, const hf__call *call)
 {
     hf_stats *stats = &hold->core->stats;
+    if (hold->vote != NULL)
+        return; /* what counts is what its votes come to */
     stats->acquisitions++;
     stats->held++;
     hold->counted = true;
@@ -26,7 +28,7 @@ void hf__stats_granted(hf_hold *hold, const hf__call *call)
 void hf__stats_released(hf_hold *hold, bool released, hf_reason otherwise)
 {
     hf_stats *stats = &hold->core->stats;
-    if (hold->fence == 0 || atomic_load(&hold->state) == HF_LOST)
+    if (hold->vote != NULL || hold->fence == 0 || atomic_load(&hold->state) == HF_LOST)
         return; /* it was never granted, or its loss has been counted */
     if (released)
         stats->releases++;

@@ -180,6 +180,10 @@ static hf__instant too_long_at(const hf_hold *hold)
 
 static void stop_renewals(hf_hold *hold)
 {
+    if (hold->ballot != NULL) {
+        hf__majority_stop_renewals(hold);
+        return;
+    }
     unplan(hold);
     if (hold->extends.count == 0)
         hf__link_withdraw(&hold->requests[HF__REQUEST_RENEW]);
@@ -210,8 +214,8 @@ void hf__watch_look(hf_hold *hold)
         set_state(hold, HF_SAFE, HF_REASON_NONE);
         next = hf__earlier(hf__earlier(next, late_at(hold)), too_long_at(hold));
     }
-    hf__instant planned = hf__later(hold->watch.plan.due, hold->link->next_batch);
-    if (hold->watch.renewal == HF__PLANNED && hf__before(planned, next))
+    if (hold->watch.renewal == HF__PLANNED &&
+        hf__before(hf__later(hold->watch.plan.due, hold->link->next_batch), next))
         hf__timer_clear(&hold->core->timers, &hold->timer); /* the renewal comes first */
     else
         hf__timer_set(&hold->core->timers, &hold->timer, next);
@@ -223,7 +227,7 @@ void hf__watch_renewed(hf_hold *hold, hf__instant sent)
 {
     unplan(hold);
     hold->watch.due = hf__after(sent, hold->watch.interval);
-    if (hold->watch.interval.ns > 0 && hold->reason != HF_REASON_MAX_HOLD)
+    if (hold->watch.interval.ns > 0 && hold->reason != HF_REASON_MAX_HOLD && hold->ballot == NULL)
         plan(hold, hold->watch.due);
     hf__watch_look(hold);
 }

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/* Winning a majority, and giving it back.
+ *
+ * A try asks all servers at once, without queueing, and is over as soon as it is certain what it
+ * comes to: a majority of votes is there, or cannot be any more. If it failed because others have
+ * the lock, and the caller may wait, the hold takes a ticket, later than all that the servers have
+ * told of, and queues at every server that has not granted it; each server serves its queue in the
+ * order of tickets. What was granted is kept, and renewed, but for votes that give way (vote.c): so
+ * the earliest ticket gets every vote in the end, and two who have a part each do not wait for each
+ * other for ever. If so many servers cannot be reached that there is no majority to be had, all
+ * votes are given back until the next try: they would only be in the way of those who can.
+ *
+ * The fence is one that a majority knows of. Each server is proposed the same one, and normally
+ * they all take it. If they disagree, the highest is made known to the votes that have another one,
+ * and only when a majority has confirmed it, of votes that are still held, is the lock ours.
+ *
+ * Whatever ends without a majority is given back everywhere: also where no answer came. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/mutant.h"
+#include "base/text.h"
+#include "core/fail.h"
+#include "core/quorum.h"
+
+bool hf__ballot_new(hf_hold *main)
+{
+    main->ballot = hf__alloc(sizeof(*main->ballot));
+    return main->ballot != NULL;
+}
+
+static int servers_of(const hf_hold *main)
+{
+    return main->core->config.server_count;
+}
+
+/* ---- Counting ---- */
+
+typedef struct tally {
+    int held;    /* votes that we have */
+    int open;    /* that may still be granted by this try */
+    int busy;    /* that somebody else has */
+    int faults;  /* servers that did not say */
+    int final;   /* of these, that will not say anything else */
+    int unknown; /* of these, that may have granted it */
+} tally;
+
+static void count_failed(const hf_hold *vote, tally *c)
+{
+    hf_status status = vote->vote->call.error.status;
+    if (status == HF_EBUSY) {
+        c->busy++;
+        return;
+    }
+    c->faults++;
+    c->final += !hf__may_pass(status);
+    c->unknown += status == HF_EUNKNOWN;
+}
+
+static tally count_votes(const hf_hold *main)
+{
+    tally c = {0};
+    for (int i = 0; i < servers_of(main); i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        if (vote == NULL)
+            c.faults++; /* no memory for one */
+        else if (hf__vote_is_held(vote))
+            c.held += 1 + (HF__MUTANT(VOTE_TWICE) && vote->vote->counted_twice);
+        else if (vote->stage == HF__HOLD_TRYING && !vote->vote->faulty)
+            c.open++;
+        else
+            count_failed(vote, &c);
+    }
+    return c;
+}
+
+/* ---- The fence ---- */
+
+/* How many of the votes are at servers that know this fence, and keep it in mind. */
+static int count_agreeing(const hf_hold *main, uint64_t fence)
+{
+    int agreeing = 0;
+    for (int i = 0; i < servers_of(main); i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        if (hf__vote_is_held(vote) && vote->fence == fence &&
+            vote->link->server->floor >= fence + main->range - 1)
+            agreeing += 1 + (HF__MUTANT(VOTE_TWICE) && vote->vote->counted_twice);
+    }
+    return agreeing;
+}
+
+/* The fence that a majority agrees on; 0: there is none. */
+static uint64_t find_agreed(const hf_hold *main, uint64_t *highest)
+{
+    *highest = 0;
+    for (int i = 0; i < servers_of(main); i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        if (!hf__vote_is_held(vote))
+            continue;
+        if (vote->fence > *highest)
+            *highest = vote->fence;
+        if (count_agreeing(main, vote->fence) >= hf__quorum_size(main->core))
+            return vote->fence;
+    }
+    return HF__MUTANT(FENCE_NOT_RAISED) ? *highest : 0;
+}
+
+static void raise_fence(hf_hold *main, uint64_t fence)
+{
+    for (int i = 0; i < servers_of(main); i++) {
+        hf_hold *vote = main->ballot->votes[i];
+        if (!hf__vote_is_held(vote))
+            continue;
+        hf__standing_reserve(vote->link->server, fence + main->range - 1);
+        if (vote->fence == fence || vote->vote->raising)
+            continue;
+        vote->vote->raising = true;
+        vote->fence_top = fence + main->range - 1;
+        hf__link_submit(&vote->requests[HF__REQUEST_RENEW]);
+    }
+}
+
+void hf__ballot_vote_raised(hf_hold *vote)
+{
+    vote->vote->raising = false;
+    vote->fence = vote->fence_top - vote->range + 1;
+    hf__ballot_check(vote->vote->main);
+}
+
+/* ---- Deciding ---- */
+
+static void decide(hf_hold *main, uint64_t fence)
+{
+    bool others_wait = false;
+    for (int i = 0; i < servers_of(main); i++)
+        others_wait = others_wait || (hf__vote_is_held(main->ballot->votes[i]) &&
+                                      main->ballot->votes[i]->place.passed);
+    main->ballot->under_way = false;
+    hf__hold_move_deadline(main, hf__majority_deadline(main));
+    hf__majority_begin(main);
+    hf__acquire_take(main, fence, hf__majority_confirmed_at(main), others_wait);
+}
+
+/* Everything that was asked for is given back, and asked for no more. */
+static void clear(hf_hold *main)
+{
+    main->ballot->under_way = false;
+    for (int i = 0; i < servers_of(main); i++)
+        if (main->ballot->votes[i] != NULL)
+            hf__vote_drop(main->ballot->votes[i]);
+}
+
+static bool may_queue(const hf_hold *main)
+{
+    const hf__core *core = main->core;
+    int deaf = 0;
+    for (int i = 0; i < servers_of(main); i++)
+        deaf += core->servers[i].push_denied;
+    return main->call->wait_ms != 0 && !main->call->polls && deaf == 0;
+}
+
+/* What the servers said, one after the other, as far as there is room. */
+static void list_outcomes(const hf_hold *main, char *text, size_t size)
+{
+    size_t length = strlen(text);
+    for (int i = 0; i < servers_of(main) && length + 1 < size; i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        const char *name = main->core->servers[i].url->display;
+        const char *said = vote != NULL ? vote->vote->call.error.text : "out of memory";
+        if (hf__vote_is_held(vote))
+            said = "granted";
+        else if (vote != NULL && vote->stage == HF__HOLD_TRYING && said[0] == '\0')
+            said = "no answer yet";
+        bool names_itself = strncmp(said, name, strlen(name)) == 0;
+        hf__format(text + length, size - length, "; %s%s%s", names_itself ? "" : name,
+                   names_itself ? "" : ": ", said);
+        length += strlen(text + length);
+    }
+}
+
+/* A refusal is not a fault: with a majority of servers that answer, the lock is busy. */
+static void explain(const hf_hold *main, const tally *c, hf_error *why)
+{
+    int needed = hf__quorum_size(main->core), others = servers_of(main) - needed;
+    hf_status status = HF_EBUSY;
+    if (c->final > others)
+        status = HF_ESERVER;
+    else if (c->faults > others)
+        status = c->held + c->unknown >= needed ? HF_EUNKNOWN : HF_EUNAVAILABLE;
+    for (int i = 0; i < servers_of(main) && status == HF_ESERVER; i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        if (vote != NULL && !hf__may_pass(vote->vote->call.error.status))
+            status = vote->vote->call.error.status;
+    }
+    hf__fail(why, status, "%d of %d servers granted it", c->held, servers_of(main));
+    list_outcomes(main, why->text, sizeof(why->text));
+}
+
+static void fail_try(hf_hold *main, const tally *c)
+{
+    hf_error why;
+    explain(main, c, &why);
+    clear(main);
+    if (hf__may_pass(why.status))
+        hf__acquire_try_over(main, &why, -1);
+    else
+        hf__acquire_end(main, why.status, why.text);
+}
+
+/* No two holds of a client have the same. */
+static void take_ticket(hf_hold *main)
+{
+    hf__core *core = main->core;
+    if (core->last_ticket < main->ballot->seen)
+        core->last_ticket = main->ballot->seen;
+    main->ballot->ticket = HF__MUTANT(TICKET_ZERO) ? 1 : ++core->last_ticket;
+}
+
+/* The lock is somebody's: queues where it has no vote. One that has not been answered yet follows
+ * when it is. */
+static void queue_up(hf_hold *main)
+{
+    hf__ballot *ballot = main->ballot;
+    hf_error why;
+    tally c = count_votes(main);
+    explain(main, &c, &why);
+    main->call->error = why;
+    main->call->next_try = main->call->try_ends = HF__NEVER;
+    hf__acquire_set_timer(main->call);
+    if (!main->call->contended)
+        main->core->stats.contentions++;
+    main->call->contended = true;
+    take_ticket(main);
+    uint64_t number = hf__vote_number(main);
+    for (int i = 0; i < servers_of(main); i++) {
+        hf_hold *vote = ballot->votes[i];
+        if (vote != NULL && (hf__vote_is_held(vote) || vote->stage == HF__HOLD_TRYING))
+            continue;
+        if (vote != NULL)
+            hf__vote_drop(vote);
+        hf__vote_start(main, i, number, true);
+    }
+}
+
+void hf__ballot_check(hf_hold *main)
+{
+    hf__ballot *ballot = main->ballot;
+    uint64_t highest;
+    if (main->stage != HF__HOLD_TRYING || !ballot->under_way)
+        return;
+    tally c = count_votes(main);
+    int quorum = hf__quorum_size(main->core);
+    if (c.held >= quorum) {
+        uint64_t agreed = find_agreed(main, &highest);
+        if (agreed == 0)
+            raise_fence(main, highest);
+        else if (hf__majority_deadline(main) > main->core->now.ns)
+            decide(main, agreed);
+    } else if (c.faults > servers_of(main) - quorum) {
+        fail_try(main, &c);
+    } else if (c.held + c.open < quorum && !may_queue(main)) {
+        fail_try(main, &c);
+    } else if (c.held + c.open < quorum && ballot->ticket == 0 &&
+               (c.held + c.busy >= quorum || c.open == 0)) {
+        queue_up(main);
+    }
+}
+
+void hf__ballot_check_all(hf__core *core)
+{
+    for (size_t left = core->holds.count; left > 0 && core->holds.count > 0; left--) {
+        hf_hold *hold = HF__ENTRY(hf__list_rotate(&core->holds), hf_hold, node);
+        if (hold->ballot != NULL && hold->ballot->under_way) {
+            hf__ballot_check(hold);
+            hf__hold_settle(hold);
+        }
+    }
+}
+
+void hf__ballot_vote_granted(hf_hold *vote)
+{
+    hf_hold *main = vote->vote->main;
+    hf__standing_saw_fence(vote, vote->fence);
+    if (main->stage == HF__HOLD_TRYING)
+        hf__ballot_check(main);
+    else if (main->stage == HF__HOLD_HELD)
+        hf__majority_confirmed(vote);
+    hf__hold_settle(main);
+}
+
+/* Of a hold that is decided, it is only one vote less. */
+void hf__ballot_vote_failed(hf_hold *vote)
+{
+    hf_hold *main = vote->vote->main;
+    bool ended = vote->stage != HF__HOLD_TRYING;
+    int server = hf__vote_server(vote);
+    if (main->stage == HF__HOLD_HELD && ended) {
+        hf__vote_drop(vote);
+        main->ballot->missing[server] = main->core->now;
+    } else if (main->stage == HF__HOLD_TRYING && ended && main->ballot->ticket > 0 &&
+               hf__may_pass(vote->vote->call.error.status)) {
+        hf__vote_drop(vote);
+        hf__vote_start(main, server, hf__vote_number(main), true);
+    }
+    hf__ballot_check(main);
+    hf__hold_settle(main);
+}
+
+/* ---- Trying ---- */
+
+/* One that is under way goes on. */
+void hf__ballot_go(hf_hold *main)
+{
+    hf__ballot *ballot = main->ballot;
+    if (ballot->under_way)
+        return;
+    ballot->under_way = true;
+    uint64_t number = hf__vote_number(main);
+    bool waits = ballot->ticket > 0;
+    for (int i = 0; i < servers_of(main) && main->ballot->under_way; i++)
+        hf__vote_start(main, i, number, waits);
+    if (waits && ballot->under_way) {
+        main->call->try_ends = HF__NEVER;
+        hf__acquire_set_timer(main->call);
+    }
+    hf__ballot_check(main);
+}
+
+/* A server that has not answered by now is a fault. One that has queued it has. */
+static void note_silence(hf_hold *main)
+{
+    for (int i = 0; i < servers_of(main); i++) {
+        hf_hold *vote = main->ballot->votes[i];
+        if (vote == NULL || vote->stage != HF__HOLD_TRYING || vote->place.number > 0)
+            continue;
+        hf_error *why = &vote->vote->call.error;
+        const char *name = vote->link->server->url->display;
+        vote->vote->faulty = true;
+        if (vote->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT || vote->copy_lost)
+            hf__fail(why, HF_EUNKNOWN, "%s gave no answer in time", name);
+        else if (vote->link->trouble.text[0] != '\0')
+            *why = vote->link->trouble;
+        else
+            hf__fail(why, HF_EUNAVAILABLE, "%s: no connection in time", name);
+    }
+}
+
+void hf__ballot_try_ends(hf_hold *main)
+{
+    note_silence(main);
+    tally c = count_votes(main);
+    fail_try(main, &c);
+}
+
+/* The caller's time is up, perhaps between two tries. */
+void hf__ballot_give_up(hf_hold *main, const hf_error *last)
+{
+    hf_error why = *last;
+    if (main->ballot->under_way) {
+        note_silence(main);
+        tally c = count_votes(main);
+        explain(main, &c, &why);
+    } else if (why.status == HF_OK) {
+        hf__fail(&why, HF_EUNAVAILABLE, "no connection in time");
+    }
+    hf__acquire_end(main, why.status, why.text);
+}
+
+void hf__ballot_end(hf_hold *main)
+{
+    clear(main);
+}
+
+/* ---- Giving back ---- */
+
+static void finish_release(hf_hold *main, hf_status status, const char *text)
+{
+    for (int i = 0; i < servers_of(main); i++)
+        if (main->ballot->votes[i] != NULL)
+            hf__vote_drop(main->ballot->votes[i]); /* goes on by itself */
+    hf__release_end_call(main, status, text);
+    hf__hold_over(main);
+    hf__hold_settle(main);
+}
+
+/* What is certain once each server has been heard, or cannot be. With a majority that is free of
+ * it, others can have the lock, whatever the rest has. */
+static void check_release(hf_hold *main)
+{
+    int n = servers_of(main), quorum = hf__quorum_size(main->core);
+    int count[HF__RELEASE_WORDS] = {0};
+    for (int i = 0; i < n; i++)
+        count[main->ballot->words[i]]++;
+    int free = count[HF__RELEASED] + count[HF__NEVER_HELD];
+    if (count[HF__RELEASED] >= quorum)
+        finish_release(main, HF_OK, "");
+    else if (count[HF__NOT_RELEASED] > 0 && count[HF__RELEASED] + count[HF__NO_WORD] < quorum)
+        finish_release(main, HF_ELOST, "the lock was taken away before the release");
+    else if (count[HF__NO_WORD] == 0 && free >= quorum)
+        finish_release(main, HF_OK, "");
+}
+
+void hf__ballot_released(hf_hold *main, int server, bool released)
+{
+    main->ballot->words[server] = released ? HF__RELEASED : HF__NOT_RELEASED;
+    check_release(main);
+}
+
+/* One that is still being asked for, or that lost its copy, has nothing to give back that counted.
+ */
+void hf__ballot_release(hf_hold *main)
+{
+    hf__ballot *ballot = main->ballot;
+    for (int i = 0; i < servers_of(main); i++) {
+        hf_hold *vote = ballot->votes[i];
+        ballot->words[i] = hf__vote_is_held(vote) ? HF__NO_WORD : HF__NEVER_HELD;
+        if (vote != NULL && !hf__vote_is_held(vote))
+            hf__vote_drop(vote);
+    }
+    for (int i = 0; i < servers_of(main); i++)
+        if (ballot->votes[i] != NULL)
+            hf__vote_release(ballot->votes[i]);
+    check_release(main);
+}
+
+/* The caller does not wait any longer. */
+void hf__ballot_release_late(const hf_hold *main, hf_error *error)
+{
+    int silent = 0;
+    for (int i = 0; i < servers_of(main); i++)
+        silent += main->ballot->words[i] == HF__NO_WORD;
+    hf__fail(error, HF_EUNKNOWN,
+             "%d of %d servers gave no answer in time; the release goes on in the background",
+             silent, servers_of(main));
+}

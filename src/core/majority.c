@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* Keeping a majority. Each vote is renewed by itself, at its own server, and has a deadline of its
+ * own; the hold lasts until the q-th largest of them, for until then that many servers have it. So
+ * one server that is slow or silent delays nothing, and a hold is lost when the q-th vote is.
+ *
+ * A server that has lost its copy is given a new one, if the lock is free there, but only once a
+ * majority of the other votes was renewed after the loss was found: whoever has no majority must
+ * not make himself one. The new copy counts from its first renewal on. */
+#include "base/mutant.h"
+#include "core/quorum.h"
+
+static int servers_of(const hf_hold *main)
+{
+    return main->core->config.server_count;
+}
+
+static bool counts(const hf_hold *vote)
+{
+    return hf__vote_is_held(vote) && !vote->vote->healed;
+}
+
+/* ---- The q-th largest ---- */
+
+static void insert(int64_t *sorted, int count, int64_t value)
+{
+    int at = count;
+    for (; at > 0 && sorted[at - 1] < value; at--)
+        sorted[at] = sorted[at - 1];
+    sorted[at] = value;
+}
+
+int64_t hf__majority_deadline(const hf_hold *main)
+{
+    int64_t sorted[HF_SERVERS_MAX + 1] = {0};
+    int count = 0;
+    for (int i = 0; i < servers_of(main); i++)
+        if (counts(main->ballot->votes[i]))
+            insert(sorted, count++, atomic_load(&main->ballot->votes[i]->deadline_ns));
+    return sorted[HF__MUTANT(DEADLINE_FIRST) ? 0 : hf__quorum_size(main->core) - 1];
+}
+
+hf__instant hf__majority_confirmed_at(const hf_hold *main)
+{
+    int64_t sorted[HF_SERVERS_MAX + 1] = {0};
+    int count = 0;
+    for (int i = 0; i < servers_of(main); i++)
+        if (counts(main->ballot->votes[i]))
+            insert(sorted, count++, main->ballot->votes[i]->vote->confirmed.ns);
+    return (hf__instant){sorted[hf__quorum_size(main->core) - 1]};
+}
+
+/* ---- Renewals ---- */
+
+static void set_interval(hf_hold *vote, hf__span interval)
+{
+    vote->watch.interval = interval;
+    hf__watch_renewed(vote, vote->vote->confirmed);
+}
+
+void hf__majority_replan(hf_hold *main)
+{
+    for (int i = 0; i < servers_of(main); i++) {
+        hf_hold *vote = main->ballot->votes[i];
+        if (hf__vote_is_held(vote) && vote->watch.interval.ns != main->watch.interval.ns)
+            set_interval(vote, main->watch.interval);
+    }
+}
+
+void hf__majority_stop_renewals(hf_hold *main)
+{
+    for (int i = 0; i < servers_of(main); i++)
+        if (hf__vote_is_held(main->ballot->votes[i]))
+            set_interval(main->ballot->votes[i], hf__span_ms(0));
+}
+
+/* What was renewed while it was not decided is renewed as the application wants it. */
+void hf__majority_begin(hf_hold *main)
+{
+    main->ballot->confirmed = hf__majority_confirmed_at(main);
+    hf__majority_replan(main);
+    for (int i = 0; i < servers_of(main); i++) {
+        hf_hold *vote = main->ballot->votes[i];
+        main->ballot->missing[i] = main->core->now;
+        if (vote != NULL && !hf__vote_is_held(vote) && vote->stage != HF__HOLD_TRYING)
+            hf__vote_drop(vote);
+    }
+}
+
+/* ---- Copies that were lost ---- */
+
+static bool may_heal(const hf_hold *main, int server)
+{
+    int renewed = 0;
+    for (int i = 0; i < servers_of(main); i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        renewed += counts(vote) && hf__before(main->ballot->missing[server], vote->vote->confirmed);
+    }
+    return renewed >= hf__quorum_size(main->core) || HF__MUTANT(HEALED_SAME_ROUND);
+}
+
+static void heal(hf_hold *main)
+{
+    for (int i = 0; i < servers_of(main); i++) {
+        hf__ballot *ballot = main->ballot;
+        if (ballot->votes[i] != NULL || !may_heal(main, i))
+            continue;
+        ballot->missing[i] = main->core->now;
+        if (hf__vote_start(main, i, hf__vote_number(main), false) && ballot->votes[i] != NULL)
+            ballot->votes[i]->vote->healed = !HF__MUTANT(HEALED_COUNTED);
+    }
+}
+
+/* ---- The deadline ---- */
+
+/* Later than before, if enough votes have been renewed; earlier, if one was lost. */
+static void settle_deadline(hf_hold *main)
+{
+    int64_t deadline = hf__majority_deadline(main);
+    hf__instant confirmed = hf__majority_confirmed_at(main);
+    bool renewed = hf__before(main->ballot->confirmed, confirmed);
+    if (!hf__hold_move_deadline(main, deadline)) {
+        hf__hold_expire(main, "the lease ended before a majority had renewed it");
+        return;
+    }
+    main->core->stats.renewals += renewed;
+    main->ballot->confirmed = hf__later(main->ballot->confirmed, confirmed);
+    hf__watch_renewed(main, main->ballot->confirmed);
+}
+
+void hf__majority_confirmed(hf_hold *vote)
+{
+    hf_hold *main = vote->vote->main;
+    settle_deadline(main);
+    if (main->stage == HF__HOLD_HELD && atomic_load(&main->state) != HF_LOST)
+        heal(main);
+}
+
+void hf__majority_lost(hf_hold *main, int server, hf_reason reason)
+{
+    main->ballot->missing[server] = main->core->now;
+    if (atomic_load(&main->state) == HF_LOST)
+        return;
+    if (hf__majority_deadline(main) <= main->core->now.ns)
+        hf__hold_lose(main, reason, "a majority of the servers does not have it any more");
+    else
+        settle_deadline(main);
+}
+
+/* ---- Extensions ---- */
+
+static bool has_extended(const hf_hold *main, int server)
+{
+    return (main->ballot->extended & 1U << server) != 0;
+}
+
+/* Those that may still take part, and those that have. */
+static void count_extensions(const hf_hold *main, int *open, int *done)
+{
+    *open = *done = 0;
+    for (int i = 0; i < servers_of(main); i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        *done += counts(vote) && has_extended(main, i);
+        *open += counts(vote) && !has_extended(main, i) && vote->vote->extending;
+    }
+}
+
+static void extend_vote(hf_hold *vote, hf__span lease)
+{
+    hf__call *call = &vote->vote->extend;
+    if (vote->vote->extending && call->lease.ns >= lease.ns)
+        return; /* an earlier one, which asks for as much */
+    if (vote->vote->extending) {
+        call->lease = lease; /* goes again if a copy for less is under way */
+        return;
+    }
+    *call = (hf__call){.kind = HF__CALL_EXTEND,
+                       .hold = vote,
+                       .vote = vote,
+                       .lease = lease,
+                       .timer = {.kind = HF__TIMER_CALL}};
+    vote->vote->extending = true;
+    hf__renew_start(call);
+}
+
+void hf__majority_extend(hf_hold *main)
+{
+    hf__span lease;
+    if (main->ballot->extending || !hf__renew_first(main, &lease))
+        return;
+    main->ballot->extending = true;
+    main->ballot->extended = 0;
+    for (int i = 0; i < servers_of(main); i++)
+        if (hf__vote_is_held(main->ballot->votes[i]))
+            extend_vote(main->ballot->votes[i], lease);
+}
+
+void hf__majority_extended(hf_hold *vote, const hf_error *outcome)
+{
+    hf_hold *main = vote->vote->main;
+    int quorum = hf__quorum_size(main->core), open, done;
+    if (!main->ballot->extending || main->stage != HF__HOLD_HELD)
+        return;
+    if (outcome->status == HF_OK)
+        main->ballot->extended |= 1U << hf__vote_server(vote);
+    count_extensions(main, &open, &done);
+    if (done < quorum && done + open >= quorum)
+        return;
+    main->ballot->extending = false;
+    if (done >= quorum)
+        settle_deadline(main);
+    if (!hf__renew_first(main, &(hf__span){0}))
+        return; /* it was lost over this */
+    hf__renew_end_first(main, done >= quorum ? HF_OK : outcome->status,
+                        done >= quorum ? "" : outcome->text);
+    hf__majority_extend(main);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/* Which servers of a quorum have a vote, and what they know of fences.
+ *
+ * A server that was restarted may have forgotten what it granted, and must not grant it again while
+ * the first grant may last. So a server process has a vote only if it has been told so, in a key
+ * that names it by its run id; nobody tells it so until the longest lease that there can be is over
+ * since it was started: because this client has known that process for so long, or because it says
+ * so itself and its clock agrees with that of a majority (what it says follows its clock).
+ *
+ * It may have forgotten fences too. Each server keeps a floor, above which no fence is believed: a
+ * client raises it, well ahead of need, before it believes one. Whoever tells a server that it has
+ * a vote reads the floors of so many others that one of them knows of every fence that was ever
+ * believed, once the quarantine is over and not before, and the fences of that server go on from
+ * the highest: its base. If a majority has no vote, there is nobody who would know: the servers are
+ * new, or more was lost than a quorum can stand; then the floors that are there have to do.
+ *
+ * An acquire does not go to a server without a vote: it waits at the gate, here, until the server
+ * has one or it is certain that it will not have one soon. */
+#include <string.h>
+
+#include "base/mutant.h"
+#include "base/text.h"
+#include "core/fail.h"
+#include "core/quorum.h"
+
+enum {
+    LOOK_MS = 500, /* how often a server without a vote is asked whether it has one now */
+    UPTIME_MARGIN_MS = 1000,
+    CLOCKS_AGREE_US = 1000000,
+    SLACK_US = 10000,          /* how far a proposed fence is ahead of the clocks, */
+    FLOOR_AHEAD_US = 10000000, /* and a floor of the fences; */
+    FLOOR_NEAR_US = 5000000    /* raised when less than that is left */
+};
+
+static const char run_key[] = "hf:run", floor_key[] = "hf:floor";
+
+void hf__standing_init(hf__server *server)
+{
+    server->request.kind = HF__REQUEST_SERVER;
+    server->timer.kind = HF__TIMER_SERVER;
+    hf__list_init(&server->gated);
+}
+
+bool hf__standing_has_vote(const hf__link *link)
+{
+    const hf__server *server = link->server;
+    if (!hf__is_quorum(link->core) || HF__MUTANT(RESTARTED_VOTES))
+        return true;
+    return server->votes && strcmp(server->run_id, link->run_id) == 0;
+}
+
+/* ---- Asking ---- */
+
+static void ask(hf__server *server)
+{
+    hf__link_submit(&server->request);
+}
+
+static hf__slice key_word(const hf__core *core, const char *name, char *place)
+{
+    char *end = hf__slice_put(place, core->config.side_prefix);
+    end = hf__slice_put(end, hf__slice_text(name));
+    return (hf__slice){place, (size_t)(end - place)};
+}
+
+static uint64_t floor_wanted(const hf__server *server)
+{
+    uint64_t usual = hf__standing_propose(server->core) + FLOOR_AHEAD_US;
+    if (!server->votes || server->wanted_floor > usual)
+        return server->wanted_floor;
+    return usual;
+}
+
+hf__slice hf__standing_key(const hf__core *core, char *place)
+{
+    return key_word(core, run_key, place);
+}
+
+bool hf__standing_encode(const hf__server *server, hf__buffer *out)
+{
+    enum { KEY_MAX = HF_SIDE_PREFIX_MAX + sizeof(floor_key), NUMBER_MAX = 20 };
+    const hf__script *script = &hf__scripts[HF__SCRIPT_JOIN];
+    char run[KEY_MAX], floor[KEY_MAX], wanted[NUMBER_MAX], base[NUMBER_MAX];
+    hf__slice words[] = {HF__SLICE("EVAL"),
+                         {script->body, script->length},
+                         HF__SLICE("2"),
+                         key_word(server->core, run_key, run),
+                         key_word(server->core, floor_key, floor),
+                         hf__slice_text(server->links[0].run_id),
+                         {wanted, hf__digits(wanted, floor_wanted(server))},
+                         {base, hf__digits(base, server->joins_from)}};
+    if (server->joins_from == 0)
+        words[7] = HF__SLICE("");
+    return hf__resp_encode(out, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* ---- Fences ---- */
+
+/* How far a server's clock can be by now, if it goes like ours. */
+static int64_t clock_now(const hf__server *server)
+{
+    return server->wall.us + hf__between(server->wall_at, server->core->now).ns / 1000;
+}
+
+uint64_t hf__standing_propose(const hf__core *core)
+{
+    uint64_t highest = 0;
+    for (int i = 0; i < core->config.server_count; i++) {
+        const hf__server *server = &core->servers[i];
+        uint64_t clock = server->wall.us > 0 ? (uint64_t)clock_now(server) + SLACK_US : 0;
+        highest = clock > highest ? clock : highest;
+        highest = server->base >= highest ? server->base + 1 : highest;
+    }
+    return highest;
+}
+
+/* A fence above the one that was proposed is one of a clock that is ahead of what we think. */
+void hf__standing_saw_fence(hf_hold *vote, uint64_t fence)
+{
+    hf__server *server = vote->link->server;
+    if ((int64_t)fence <= clock_now(server) + SLACK_US)
+        return;
+    server->wall = (hf__wall){(int64_t)fence};
+    server->wall_at = vote->core->now;
+}
+
+void hf__standing_reserve(hf__server *server, uint64_t fence)
+{
+    if (server->floor >= fence + FLOOR_NEAR_US)
+        return;
+    if (server->wanted_floor < fence + FLOOR_AHEAD_US)
+        server->wanted_floor = fence + FLOOR_AHEAD_US;
+    ask(server);
+}
+
+/* ---- The gate ---- */
+
+static void say_why_not(const hf__server *server, hf_error *error)
+{
+    hf__instant over = hf__after(server->known_since, server->core->config.max_lease);
+    int64_t left_ms = hf__span_to_ms(hf__between(server->core->now, over)) + 1;
+    const char *name = server->url->display;
+    if (!server->is_due)
+        hf__fail(error, HF_EUNAVAILABLE,
+                 "%s was restarted and has no vote yet, for %lld ms at most", name,
+                 (long long)(left_ms > 0 ? left_ms : 0));
+    else
+        hf__fail(error, HF_EUNAVAILABLE,
+                 "%s was restarted and has no vote until more of the others are there", name);
+}
+
+void hf__standing_leave_gate(hf_hold *vote)
+{
+    if (hf__node_linked(&vote->vote->gate))
+        hf__list_remove(&vote->link->server->gated, &vote->vote->gate);
+}
+
+static hf_hold *first_gated(hf__server *server)
+{
+    hf__node *node = hf__list_first(&server->gated);
+    hf__vote *vote = node != NULL ? HF__ENTRY(node, hf__vote, gate) : NULL;
+    return vote != NULL ? vote->call.hold : NULL;
+}
+
+/* Each of those who wait is told once: whoever comes meanwhile is not meant. */
+static void open_gate(hf__server *server)
+{
+    for (size_t left = server->gated.count; left > 0 && server->gated.count > 0; left--) {
+        hf_hold *vote = first_gated(server);
+        hf__standing_leave_gate(vote);
+        hf__link_submit(&vote->requests[HF__REQUEST_ACQUIRE]);
+    }
+}
+
+static void turn_away(hf__server *server, const hf_error *why)
+{
+    for (size_t left = server->gated.count; left > 0 && server->gated.count > 0; left--) {
+        hf_hold *vote = first_gated(server);
+        hf__standing_leave_gate(vote);
+        hf__acquire_unreachable(vote, why);
+        hf__hold_settle(vote);
+    }
+}
+
+bool hf__standing_admits(hf_hold *hold)
+{
+    if (hold->vote == NULL)
+        return true;
+    hf__server *server = hold->link->server;
+    if (hold->link->state == HF__LINK_READY && hf__standing_has_vote(hold->link)) {
+        hf__standing_reserve(server, hf__standing_propose(hold->core));
+        return true;
+    }
+    if (!hf__node_linked(&hold->vote->gate))
+        hf__list_append(&server->gated, &hold->vote->gate);
+    hf__link_wake(hold->link);
+    ask(server);
+    return false;
+}
+
+/* ---- Quarantine ---- */
+
+static bool clock_agrees(const hf__server *server)
+{
+    const hf__core *core = server->core;
+    int agree = 0;
+    for (int i = 0; i < core->config.server_count; i++) {
+        const hf__server *other = &core->servers[i];
+        int64_t apart = clock_now(other) - clock_now(server);
+        agree += other->wall.us > 0 && apart <= CLOCKS_AGREE_US && apart >= -CLOCKS_AGREE_US;
+    }
+    return server->wall.us > 0 && agree >= hf__quorum_size(core);
+}
+
+/* Whether nothing that the process may have forgotten can still be believed by anybody. */
+static bool quarantine_is_over(const hf__server *server)
+{
+    const hf__core *core = server->core;
+    hf__span known = hf__between(server->known_since, core->now);
+    hf__span needed = {core->config.max_lease.ns + hf__span_ms(UPTIME_MARGIN_MS).ns};
+    if (core->config.durable_servers || known.ns > core->config.max_lease.ns)
+        return true;
+    return server->uptime.ns + known.ns > needed.ns && clock_agrees(server);
+}
+
+static bool is_known(const hf__server *server)
+{
+    return server->run_id[0] != '\0';
+}
+
+/* The highest of the floors that were read since then, if they are enough to know; 0: they are
+ * not. */
+static uint64_t find_base(const hf__server *joining)
+{
+    const hf__core *core = joining->core;
+    int with_vote = 0, without = 0, quorum = hf__quorum_size(core);
+    uint64_t highest = joining->base + 1;
+    for (int i = 0; i < core->config.server_count; i++) {
+        const hf__server *server = &core->servers[i];
+        bool fresh = !hf__before(server->floor_at, joining->due_since) || HF__MUTANT(FLOOR_EARLY);
+        if (server->floor_at.ns == 0 || !fresh)
+            continue;
+        with_vote += server->votes;
+        without += !server->votes && is_known(server);
+        highest = server->floor > highest ? server->floor : highest;
+    }
+    bool enough = with_vote >= core->config.server_count - quorum + 1 || without >= quorum;
+    return enough ? highest : 0;
+}
+
+static void set_timer(hf__server *server)
+{
+    hf__instant next = hf__after(server->core->now, hf__span_ms(LOOK_MS));
+    if (!server->is_due)
+        next = hf__earlier(next, hf__after(server->known_since,
+                                           (hf__span){server->core->config.max_lease.ns + 1}));
+    hf__timer_set(&server->core->timers, &server->timer, next);
+}
+
+static void ask_others(const hf__server *joining)
+{
+    for (int i = 0; i < joining->core->config.server_count; i++) {
+        hf__server *server = &joining->core->servers[i];
+        if (hf__before(server->floor_at, joining->due_since))
+            ask(server);
+    }
+}
+
+/* Sees that a server that has no vote gets one when it may. */
+static void look(hf__server *server)
+{
+    hf_error why;
+    if (server->votes || !is_known(server) || server->links[0].state != HF__LINK_READY)
+        return;
+    if (!server->is_due && quarantine_is_over(server)) {
+        server->is_due = true;
+        server->due_since = server->core->now;
+    }
+    if (server->is_due && server->joins_from == 0)
+        server->joins_from = find_base(server);
+    if (server->joins_from > 0)
+        ask(server);
+    else if (server->is_due)
+        ask_others(server);
+    else
+        say_why_not(server, &why);
+    if (!server->is_due)
+        turn_away(server, &why);
+    set_timer(server);
+}
+
+void hf__standing_timer(hf__server *server)
+{
+    hf_error why;
+    if (server->core->holds.count == 0 || server->votes)
+        return;  /* nobody needs it */
+    ask(server); /* others may have told it */
+    look(server);
+    say_why_not(server, &why);
+    if (!server->votes)
+        turn_away(server, &why);
+}
+
+/* ---- What is learnt ---- */
+
+static bool is_other(hf__link *link, hf__slice run_id)
+{
+    hf__core *core = link->core;
+    for (int i = 0; i < core->config.server_count; i++) {
+        const hf__server *other = &core->servers[i];
+        if (other == link->server || !is_known(other) || strlen(other->run_id) != run_id.length ||
+            memcmp(other->run_id, run_id.bytes, run_id.length) != 0)
+            continue;
+        hf__link_fail(link, HF_EUNSAFE, "%s and %s are the same server", link->server->url->display,
+                      other->url->display);
+        return false;
+    }
+    return true;
+}
+
+bool hf__standing_greeted(hf__link *link, uint64_t uptime_s)
+{
+    hf__server *server = link->server;
+    if (!hf__is_quorum(link->core) || link->is_push)
+        return true;
+    if (!is_other(link, hf__slice_text(link->run_id)))
+        return false;
+    if (strcmp(server->run_id, link->run_id) == 0)
+        return true;
+    memcpy(server->run_id, link->run_id, sizeof(server->run_id));
+    server->known_since = link->core->now;
+    server->uptime = hf__span_ms((int64_t)uptime_s * 1000);
+    server->votes = server->is_due = false;
+    server->base = server->floor = server->joins_from = 0;
+    server->floor_at = (hf__instant){0};
+    return true;
+}
+
+void hf__standing_clock(hf__link *link, hf__wall wall)
+{
+    link->server->wall = wall;
+    link->server->wall_at = link->greeted;
+}
+
+void hf__standing_told(hf__link *link, hf__slice text)
+{
+    hf__server *server = link->server;
+    size_t length = strlen(link->run_id);
+    uint64_t base;
+    if (length == 0 || text.length < length + 2 || memcmp(text.bytes, link->run_id, length) != 0 ||
+        !hf__parse_decimal(text.bytes + length + 1, text.length - length - 1, INT64_MAX, &base))
+        return;
+    server->votes = true;
+    server->base = base;
+}
+
+/* What the last process granted is gone, as far as we can tell; and what was on its way to it does
+ * not go to this one before it has a vote. */
+static void distrust(hf__link *link)
+{
+    hf__list *holds = &link->core->holds;
+    for (size_t left = holds->count; left > 0 && holds->count > 0; left--) {
+        hf_hold *vote = HF__ENTRY(hf__list_rotate(holds), hf_hold, node);
+        if (vote->link != link || vote->vote == NULL)
+            continue;
+        if (vote->requests[HF__REQUEST_ACQUIRE].place == HF__WAITING) {
+            hf__link_withdraw(&vote->requests[HF__REQUEST_ACQUIRE]);
+            hf__list_append(&link->server->gated, &vote->vote->gate);
+        } else if (vote->stage == HF__HOLD_HELD) {
+            hf__hold_lose(vote, HF_REASON_GONE, "the server was restarted");
+            hf__hold_settle(vote);
+        }
+    }
+}
+
+void hf__standing_link_ready(hf__link *link)
+{
+    if (!hf__is_quorum(link->core))
+        return;
+    if (hf__standing_has_vote(link)) {
+        open_gate(link->server);
+    } else {
+        distrust(link);
+        look(link->server);
+    }
+}
+
+/* {1 or 0, base, floor} */
+bool hf__standing_answered(hf__server *server, const hf__reply *reply)
+{
+    const hf__reply *words = reply->elements;
+    if (reply->kind != HF__REPLY_ARRAY || reply->count != 3)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (words[i].kind != HF__REPLY_INTEGER || words[i].integer < 0)
+            return false;
+    bool before = server->votes;
+    server->votes = words[0].integer == 1 && strcmp(server->run_id, server->links[0].run_id) == 0;
+    server->base = (uint64_t)words[1].integer;
+    server->floor = (uint64_t)words[2].integer;
+    server->floor_at = server->request.sent;
+    if (server->floor < server->wanted_floor)
+        ask(server); /* it was asked for less */
+    if (server->votes && !before)
+        hf__log(server->core, HF_LOG_INFO, "%s has a vote", server->url->display);
+    if (server->votes)
+        open_gate(server);
+    for (int i = 0; i < server->core->config.server_count; i++)
+        look(&server->core->servers[i]);
+    hf__ballot_check_all(server->core);
+    return true;
+}
+
+/* Who waits at the gate is told; the question is asked again when somebody comes. */
+void hf__standing_refused(hf__server *server, const hf_error *why)
+{
+    hf__link_withdraw(&server->request);
+    turn_away(server, why);
+}
