@@ -179,7 +179,8 @@ typedef struct hf_tls {
     const char *ca_dir;  /* the same, as a folder of hashed names (openssl rehash)          */
     const char *certificate_file; /* our own, with its chain; default: none */
     const char *key_file;    /* its key, not encrypted; default: in certificate_file            */
-    const char *server_name; /* expected in the certificate instead of the URL's host           */
+    const char *server_name; /* expected in the certificate instead of the URL's host; with several
+                                servers in all of theirs                                        */
     bool insecure_trust_anybody; /* do not look at the server's certificate at all: then whoever is
                                     on the way can be the server */
 } hf_tls;
@@ -193,9 +194,9 @@ typedef struct hf_credentials {
 } hf_credentials;
 
 /* Fills in the credentials for a connection that is being made, so that they can change while the
- * client lives; `user` comes filled in from the URL. Runs like the log hook: soon, and no calls
- * that wait. The memory is wiped afterwards. False: there are none; the attempt fails with
- * HF_EDENIED. */
+ * client lives; `user` comes filled in from the URL of the server. Runs like the log hook: soon,
+ * and no calls that wait. The memory is wiped afterwards. False: there are none; the attempt fails
+ * with HF_EDENIED. */
 typedef bool hf_credentials_function(void *arg, hf_credentials *credentials);
 
 /* What is looked at when a connection is made, and what to do if it is not as it should be. */
@@ -215,7 +216,8 @@ typedef struct hf_client_options {
     int64_t reply_timeout_ms;   /* silence after which a connection counts as dead; default 1 000 */
     int64_t call_timeout_ms;    /* bound of one call (see hf_acquire); default 3 000             */
     int64_t max_lease_ms;       /* the longest lease that an acquire may ask for; default 60 000 */
-    int links;                  /* command connections, opened when needed; default 4            */
+    int links; /* command connections to each server, opened when needed; default 4, with several
+                  servers 1                                                                      */
     int local_turns;      /* how often in a row a lock passes between threads of this client without
                              asking the server, see hf_acquire(); default 64, -1: never               */
     hf_log_function *log; /* default: no log                                               */
@@ -228,7 +230,7 @@ typedef struct hf_client_options {
                           can be under a prefix of yours; the same for all who share locks. At
                           most HF_SIDE_PREFIX_MAX bytes, no '{'; default none. See docs/wire.md */
     const hf_tls *tls; /* for rediss://; default: as HF_TLS()                           */
-    /* Where the password comes from, if it is not in the URL; one of these at most. */
+    /* Where the password comes from, if it is in no URL; one of these at most, for all servers. */
     const char *password_env;  /* the environment variable that has it; read by hf_open()     */
     const char *password_file; /* the file that has it, up to the first line break; read for each
                                   connection, so that it can change                           */
@@ -256,7 +258,22 @@ typedef struct hf_client_options {
  *     rediss://...                                            the same over TLS
  *     unix://[[user][:password]@]/path/to/socket[?db=database]
  *
- * The port is 6379 unless given. Special characters in user and password are written as %XX.
+ * The port is 6379 unless given. Special characters in user, password and path are written as %XX.
+ *
+ * Several servers, at most HF_SERVERS_MAX, are a quorum: a lock is held by who has it on a majority
+ * of them. Give several URLs, with commas or white space between them, of any kinds:
+ *
+ *     redis://a redis://b:7000,rediss://user:password@c/2
+ *
+ * or one with several hosts, for all of which user, password and database count:
+ *
+ *     redis://user:password@a,b:7000,c/2
+ *
+ * A comma never belongs to a user, a password or a path; there it is written as %2C. White space
+ * separates only what begins with a scheme of its own. All clients must name the same servers, in
+ * whatever order, and none of them twice. Two servers work, but both are needed then: that is
+ * logged as a warning. Three survive the loss of one, five of two.
+ *
  * options may be NULL. HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL:
  * HF_EINVAL (the text points at the character of the URL, or names the option or file), HF_ENOMEM
  * (also when no thread can be started). Passwords are never in a text or log line, and are wiped

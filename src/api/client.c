@@ -12,14 +12,16 @@
 #include "core/fail.h"
 #include "net/socket.h"
 
-enum { FENCE_KEEP_MS = 3600 * 1000 };
+enum { FENCE_KEEP_MS = 3600 * 1000, LINKS_OF_ONE = 4, LINKS_OF_EACH = 1 };
 
 static void free_client(hf_client *client)
 {
     if (client->driver != NULL)
         hf__driver_free(client->driver);
-    hf__tls_free(client->tls);
-    hf__url_free(&client->server);
+    for (int i = 0; i < client->server_count; i++) {
+        hf__tls_free(client->tls[i]);
+        hf__url_free(&client->servers[i]);
+    }
     hf__free(client->password_file);
     hf__free(client->side_prefix);
     hf__free(client->prefix);
@@ -73,52 +75,95 @@ static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
     return HF_OK;
 }
 
-/* What comes from elsewhere than the URL. */
-static hf_status find_password(hf_client *client, const hf_client_options *options, hf_error *error)
+/* ---- Passwords ---- */
+
+static hf_status check_sources(const hf_client *client, const hf_client_options *options,
+                               hf_error *error)
 {
-    const char *found =
-        options->password_env != NULL ? hf__secret_environment(options->password_env) : NULL;
-    int sources = (client->server.password != NULL) + (options->password_env != NULL) +
-                  (options->password_file != NULL) + (options->credentials != NULL);
-    if (sources > 1)
+    bool in_url = false, is_missing = false;
+    for (int i = 0; i < client->server_count; i++) {
+        const hf__url *server = &client->servers[i];
+        in_url = in_url || server->password != NULL;
+        is_missing = is_missing || (server->user != NULL && server->password == NULL);
+    }
+    int elsewhere = (options->password_env != NULL) + (options->password_file != NULL) +
+                    (options->credentials != NULL);
+    if (in_url + elsewhere > 1)
         return hf__fail(error, HF_EINVAL,
                         "give the password once: in the URL, or by one of password_env, "
                         "password_file and credentials");
-    if (sources == 0 && client->server.user != NULL)
+    if (elsewhere == 0 && is_missing)
         return hf__fail(error, HF_EINVAL, "the URL has a user, but there is no password");
-    if (options->password_env != NULL && (found == NULL || found[0] == '\0'))
+    return HF_OK;
+}
+
+/* What is read now is as if it stood in every URL. */
+static hf_status read_environment(hf_client *client, const char *name, hf_error *error)
+{
+    const char *found = hf__secret_environment(name);
+    if (found == NULL || found[0] == '\0')
         return hf__fail(error, HF_EINVAL, "password_env: that variable is not set, or empty");
-    if (found != NULL && strlen(found) > HF_PASSWORD_MAX)
+    if (strlen(found) > HF_PASSWORD_MAX)
         return hf__fail(error, HF_EINVAL, "the password has more than %d bytes", HF_PASSWORD_MAX);
-    if (found != NULL)
-        client->server.password = hf__copy_text(found);
-    if (options->password_file != NULL)
-        client->password_file = hf__copy_text(options->password_file);
-    if ((found != NULL && client->server.password == NULL) ||
-        (options->password_file != NULL && client->password_file == NULL))
+    for (int i = 0; i < client->server_count; i++) {
+        client->servers[i].password = hf__copy_text(found);
+        if (client->servers[i].password == NULL)
+            return hf__fail(error, HF_ENOMEM, "out of memory");
+    }
+    return HF_OK;
+}
+
+/* What comes from elsewhere than the URL. */
+static hf_status find_password(hf_client *client, const hf_client_options *options, hf_error *error)
+{
+    hf_status status = check_sources(client, options, error);
+    if (status == HF_OK && options->password_env != NULL)
+        status = read_environment(client, options->password_env, error);
+    if (status != HF_OK || options->password_file == NULL)
+        return status;
+    client->password_file = hf__copy_text(options->password_file);
+    if (client->password_file == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
     return HF_OK;
 }
 
-static hf_status protect(hf_client *client, const hf_client_options *options,
-                         const hf_transport **transport, hf_error *error)
+/* ---- Opening ---- */
+
+/* Each server has to show a certificate of its own. */
+static hf_status choose_transports(hf_client *client, const hf_client_options *options,
+                                   const hf_transport **transports, hf_error *error)
 {
-    if (!client->server.tls && options->tls != NULL)
+    const hf_transport *plain =
+        options->transport != NULL ? options->transport : &hf__socket_transport;
+    hf_status status = HF_OK;
+    bool is_protected = false;
+    for (int i = 0; i < client->server_count && status == HF_OK; i++) {
+        const hf__url *server = &client->servers[i];
+        transports[i] = plain;
+        if (!server->tls)
+            continue;
+        is_protected = true;
+        status = hf__tls_new(options->tls, plain, server->host, &client->tls[i], error);
+        if (status == HF_OK)
+            transports[i] = hf__tls_transport(client->tls[i]);
+    }
+    if (status == HF_OK && !is_protected && options->tls != NULL)
         return hf__fail(error, HF_EINVAL, "tls is for URLs that begin with rediss://");
-    if (!client->server.tls)
-        return HF_OK;
-    hf_status status =
-        hf__tls_new(options->tls, *transport, client->server.host, &client->tls, error);
-    if (status == HF_OK)
-        *transport = hf__tls_transport(client->tls);
     return status;
+}
+
+static int choose_links(const hf_client *client, int wanted)
+{
+    if (wanted != 0)
+        return wanted;
+    return client->server_count == 1 ? LINKS_OF_ONE : LINKS_OF_EACH;
 }
 
 static hf_status start(hf_client *client, const hf_client_options *options, hf_error *error)
 {
     hf__driver_config config = {
-        .core = {.servers = &client->server,
-                 .server_count = 1,
+        .core = {.servers = client->servers,
+                 .server_count = client->server_count,
                  .connect_timeout = hf__span_ms(options->connect_timeout_ms),
                  .reply_timeout = hf__span_ms(options->reply_timeout_ms),
                  .call_timeout = hf__span_ms(options->call_timeout_ms),
@@ -128,25 +173,23 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
                  .drift_ppm = options->drift_ppm,
                  .drift = hf__span_ms(options->drift_ms),
                  .durable_servers = options->durable_servers,
-                 .links = options->links,
+                 .links = choose_links(client, options->links),
                  .local_turns = options->local_turns,
                  .checks = {[HF__CHECK_EVICTION] = options->check_eviction,
                             [HF__CHECK_REPLICA] = options->check_replica,
                             [HF__CHECK_VERSION] = options->check_version,
                             [HF__CHECK_PERSISTENCE] = options->check_persistence,
                             [HF__CHECK_CLOCK] = options->check_clock}},
-        .transport = options->transport != NULL ? options->transport : &hf__socket_transport,
+        .secret = {client->password_file, options->credentials, options->credentials_arg},
         .log = options->log,
         .log_arg = options->log_arg,
         .own_loop = options->own_loop,
     };
-    hf_status status = protect(client, options, &config.transport, error);
+    hf_status status = choose_transports(client, options, config.transports, error);
     if (status == HF_OK)
         status = identify(client, &config.core.seed, error);
     if (status != HF_OK)
         return status;
-    config.secret = (hf__secret){&client->server, client->password_file, options->credentials,
-                                 options->credentials_arg};
     memcpy(config.core.client_id, client->client_id, sizeof(client->client_id));
     client->max_lease_ms = options->max_lease_ms;
     client->reply_timeout_ms = options->reply_timeout_ms;
@@ -179,7 +222,7 @@ hf_status hf_open(const char *url, const hf_client_options *options, hf_client *
     if (fresh->prefix == NULL || fresh->side_prefix == NULL)
         status = hf__fail(error, HF_ENOMEM, "out of memory");
     if (status == HF_OK)
-        status = hf__url_parse(url, &fresh->server, error);
+        status = hf__urls_parse(url, fresh->servers, HF_SERVERS_MAX, &fresh->server_count, error);
     if (status == HF_OK)
         status = find_password(fresh, &checked, error);
     if (status == HF_OK)

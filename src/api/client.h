@@ -12,8 +12,9 @@ struct hf_client {
     /* The application's reference, gone with hf_close(), and one for each hold in its hands. */
     atomic_uint references;
     hf__driver *driver;
-    hf__tls *tls; /* NULL: none */
-    hf__url server;
+    hf__url servers[HF_SERVERS_MAX];
+    hf__tls *tls[HF_SERVERS_MAX]; /* NULL: none */
+    int server_count;
     char *password_file; /* NULL: none */
     char *side_prefix;
     char *prefix;

@@ -14,7 +14,6 @@ enum {
     CALL_TIMEOUT_MS = 3000,
     MAX_LEASE_MS = 60000,
     LEASE_MS = 10000,
-    LINKS = 4,
     LOCAL_TURNS = 64,
     RETRY_INTERVAL_MIN_MS = 10,
     RENEW_INTERVAL_MIN_MS = 10,
@@ -99,9 +98,7 @@ hf_status hf__client_options_read(const hf_client_options *given, hf_client_opti
     *options = (hf_client_options){0};
     if (given != NULL && read_struct(given, given->size, options, sizeof(*options), error) != HF_OK)
         return HF_EINVAL;
-    if (options->links == 0)
-        options->links = LINKS;
-    if (options->links < 1 || options->links > HF_LINKS_MAX)
+    if (options->links < 0 || options->links > HF_LINKS_MAX)
         return hf__fail(error, HF_EINVAL, "links must be 1 to %d", HF_LINKS_MAX);
     if (options->local_turns == 0)
         options->local_turns = LOCAL_TURNS;

@@ -43,13 +43,13 @@ void hf__engine_log(hf__driver *d, hf_log_level level, const char *line)
     in_callback = nested;
 }
 
-hf_status hf__engine_fetch_credentials(hf__driver *d, hf_credentials *credentials, bool *given,
-                                       hf_error *error)
+hf_status hf__engine_fetch_credentials(hf__driver *d, const hf__url *server,
+                                       hf_credentials *credentials, bool *given, hf_error *error)
 {
     bool nested = in_callback;
     in_callback = true;
     hf__engine_unlock(d);
-    hf_status status = hf__secret_fetch(&d->secret, credentials, given, error);
+    hf_status status = hf__secret_fetch(&d->secret, server, credentials, given, error);
     pthread_mutex_lock(&d->mutex);
     in_callback = nested;
     return status;

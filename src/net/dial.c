@@ -16,10 +16,10 @@
 /* What the transport has to say about a connection, if it has; NULL: nothing. */
 static const char *describe(const hf__driver *d, int link)
 {
-    void *connection = d->ports[link].connection;
-    if (connection == NULL || d->transport.describe == NULL)
+    const hf__port *port = &d->ports[link];
+    if (port->connection == NULL || port->target->transport.describe == NULL)
         return NULL;
-    const char *text = d->transport.describe(connection);
+    const char *text = port->target->transport.describe(port->connection);
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
@@ -56,11 +56,12 @@ void hf__port_lost(hf__driver *d, int link, int failure)
 
 void hf__port_close(hf__driver *d, int link)
 {
-    if (d->ports[link].connection != NULL) {
+    hf__port *port = &d->ports[link];
+    if (port->connection != NULL) {
         hf__loop_forget(d, link);
-        d->transport.close(d->ports[link].connection);
+        port->target->transport.close(port->connection);
     }
-    d->ports[link] = (hf__port){0};
+    *port = (hf__port){.target = port->target};
     d->ports_changed = true;
 }
 
@@ -72,7 +73,8 @@ static void introduce(hf__driver *d, int link)
     hf_error why;
     bool given;
     d->ports[link].introducing = true;
-    hf_status status = hf__engine_fetch_credentials(d, &credentials, &given, &why);
+    hf_status status =
+        hf__engine_fetch_credentials(d, d->ports[link].target->url, &credentials, &given, &why);
     hf__event event = {.kind = status == HF_OK ? HF__EVENT_CONNECTED : HF__EVENT_DISCONNECTED,
                        .link = link,
                        .status = status,
@@ -91,7 +93,7 @@ void hf__port_check(hf__driver *d, int link)
 {
     hf__port *port = &d->ports[link];
     hf__loop_forget(d, link);
-    int status = d->transport.connected(port->connection);
+    int status = port->target->transport.connected(port->connection);
     if (status < 0) {
         hf__port_lost(d, link, -status);
         return;
@@ -106,7 +108,9 @@ void hf__port_check(hf__driver *d, int link)
 void hf__port_open(hf__driver *d, int link)
 {
     hf__port *port = &d->ports[link];
-    int status = d->transport.open(d->transport.arg, &d->endpoint, &port->connection);
+    const hf__target *target = port->target;
+    int status =
+        target->transport.open(target->transport.arg, &target->endpoint, &port->connection);
     d->ports_changed = true;
     port->number = ++d->last_port;
     if (status < 0) {

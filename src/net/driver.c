@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls that the rooms above make, and a driver's birth and death. Each call enters (takes the
- * mutex, and is counted, so that hf__driver_stop() can wait for it), steps the core, and leaves;
- * how those that wait wait is said in steer.c. */
+/* The calls that the rooms above make. Each enters (takes the mutex, and is counted, so that
+ * hf__driver_stop() can wait for it), steps the core, and leaves; how those that wait wait is said
+ * in steer.c. */
 #include "net/engine.h"
 
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "net/clock.h"
-#include "net/thread.h"
 
 bool hf__driver_forked(const hf__driver *driver)
 {
@@ -305,105 +300,4 @@ void hf__driver_unobserve(hf__driver *d, hf_observer *observer)
     hf__engine_step_outside(d, &(hf__event){.kind = HF__EVENT_UNOBSERVE, .observer = observer});
     hf__engine_wait_seen(d, observer); /* freed by now, but it is still known by its address */
     leave(d, cancel_state);
-}
-
-/* ---- Birth and death ---- */
-
-static bool open_descriptors(hf__driver *d)
-{
-    if (!hf__memory_allowed())
-        return false;
-    d->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    d->park_kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    d->park_timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    return d->kick >= 0 && d->park_kick >= 0 && d->park_timer >= 0 &&
-           (!d->own_loop || hf__loop_open(d));
-}
-
-static void close_descriptors(hf__driver *d)
-{
-    int *all[] = {&d->kick, &d->park_kick, &d->park_timer};
-    hf__loop_close(d); /* first: it looks at the others */
-    for (int i = 0; i < 3; i++) {
-        if (*all[i] >= 0)
-            close(*all[i]);
-        *all[i] = -1;
-    }
-}
-
-hf__driver *hf__driver_new(const hf__driver_config *config)
-{
-    hf__driver *d = hf__alloc(sizeof(*d));
-    if (d == NULL)
-        return NULL;
-    const hf__url *server = config->core.servers;
-    d->kick = d->park_kick = d->park_timer = -1;
-    d->own_loop = config->own_loop;
-    hf__operations_init(d);
-    memcpy(&d->transport, config->transport, config->transport->size);
-    d->endpoint = (hf_endpoint){server->host, server->port, server->path};
-    d->secret = config->secret;
-    d->log = config->log;
-    d->log_arg = config->log_arg;
-    d->parked_until = HF__NEVER;
-    hf__list_init(&d->waiters);
-    hf__list_init(&d->woken);
-    pthread_mutex_init(&d->mutex, NULL);
-    pthread_cond_init(&d->quiet, NULL);
-    pthread_cond_init(&d->news, NULL);
-    pthread_cond_init(&d->told, NULL);
-    d->core = hf__core_new(&config->core);
-    d->link_count = d->core != NULL ? hf__core_links(d->core) : 0;
-    if (d->core != NULL && open_descriptors(d) && hf__fork_guard_add(&d->fork_guard, &d->mutex)) {
-        if (d->own_loop || hf__thread_start(&d->background, hf__engine_run_background, d))
-            return d;
-        hf__fork_guard_remove(&d->fork_guard);
-    }
-    hf__core_free(d->core);
-    close_descriptors(d);
-    hf__free(d);
-    return NULL;
-}
-
-/* The parent's connections and threads are not ours to end: only our copies of the descriptors. */
-static void take_apart(hf__driver *d)
-{
-    hf__engine_close_ports(d);
-    hf__core_free(d->core);
-    d->core = NULL;
-    hf__operations_drop(d);
-    close_descriptors(d);
-}
-
-void hf__driver_stop(hf__driver *d)
-{
-    pthread_mutex_lock(&d->mutex);
-    d->stopped = true;
-    d->background_ends = true;
-    if (!d->fork_guard.forked) {
-        eventfd_write(d->park_kick, 1);
-        eventfd_write(d->kick, 1);
-        while (d->inside > 0)
-            pthread_cond_wait(&d->quiet, &d->mutex);
-        pthread_mutex_unlock(&d->mutex);
-        if (!d->own_loop)
-            pthread_join(d->background, NULL);
-        pthread_mutex_lock(&d->mutex);
-        hf__operations_end(d);
-        hf__engine_stop_teller(d);
-    }
-    take_apart(d);
-    pthread_mutex_unlock(&d->mutex);
-}
-
-void hf__driver_free(hf__driver *d)
-{
-    hf__fork_guard_remove(&d->fork_guard);
-    if (!d->fork_guard.forked) { /* it would wait for the parent's threads, which wait on these */
-        pthread_cond_destroy(&d->told);
-        pthread_cond_destroy(&d->news);
-        pthread_cond_destroy(&d->quiet);
-    }
-    pthread_mutex_destroy(&d->mutex);
-    hf__free(d);
 }

@@ -10,7 +10,7 @@ typedef struct hf__driver hf__driver;
 
 typedef struct hf__driver_config {
     hf__config core;
-    const hf_transport *transport;
+    const hf_transport *transports[HF_SERVERS_MAX]; /* to each of its servers */
     hf__secret secret;
     hf_log_function *log; /* may be NULL */
     void *log_arg;

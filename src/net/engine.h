@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's state, shared by driver.c (calls), steer.c (who drives), ports.c (what driving is),
- * dial.c (connections), callback.c (telling the application), operation.c (calls without a thread)
- * and loop.c (no threads at all), and by nobody else. Everything is behind the mutex, except where
- * it says otherwise. */
+/* The driver's state, shared by birth.c, driver.c (calls), steer.c (who drives), ports.c (what
+ * driving is), dial.c (connections), callback.c (telling the application), operation.c (calls
+ * without a thread) and loop.c (no threads at all), and by nobody else. Everything is behind the
+ * mutex, except where it says otherwise. */
 #ifndef HF_NET_ENGINE_H
 #define HF_NET_ENGINE_H
 
@@ -16,9 +16,16 @@
 
 enum { HF__READ_SIZE = 16 * 1024, HF__BLIND_POLL_MS = 2, HF__OPERATION_BUCKETS = 256 };
 
+typedef struct hf__target { /* a server, for those who connect to it */
+    const hf__url *url;
+    hf_endpoint endpoint;
+    hf_transport transport; /* zeros in place of what an older one does not have */
+} hf__target;
+
 typedef struct hf__port { /* a link's connection */
-    void *connection;     /* NULL: none */
-    uint64_t number;      /* never the same for two connections of a driver */
+    const hf__target *target;
+    void *connection; /* NULL: none */
+    uint64_t number;  /* never the same for two connections of a driver */
     bool connected;
     bool introducing; /* credentials are being fetched: nobody reads before the greeting is out */
     bool held_back;   /* the connection took only a part of the output */
@@ -40,14 +47,13 @@ typedef struct hf__waiter { /* a thread that waits while another one drives */
 struct hf__driver {
     pthread_mutex_t mutex;
     hf__core *core;
-    hf_transport transport; /* zeros in place of what an older one does not have */
-    hf_endpoint endpoint;
+    hf__target *targets; /* one for each server of the core */
     hf__secret secret;
     uint64_t last_port; /* its number */
     hf_log_function *log;
     void *log_arg;
     int link_count;
-    hf__port ports[HF_LINKS_MAX + 1];
+    hf__port *ports; /* of all servers, as the core counts them */
     hf__fork_guard fork_guard;
 
     bool driving;                 /* somebody has the wheel */
@@ -161,8 +167,8 @@ void hf__engine_went_out(hf__driver *driver);
 
 void hf__engine_log(hf__driver *driver, hf_log_level level, const char *line);
 /* For one more connection; see secret.h. Everything may have changed when it returns. */
-hf_status hf__engine_fetch_credentials(hf__driver *driver, hf_credentials *credentials, bool *given,
-                                       hf_error *error);
+hf_status hf__engine_fetch_credentials(hf__driver *driver, const hf__url *server,
+                                       hf_credentials *credentials, bool *given, hf_error *error);
 /* Sees that callbacks will be run, by a thread if there is no own loop; false: none is left. */
 bool hf__engine_start_teller(hf__driver *driver);
 void hf__engine_stop_teller(hf__driver *driver);         /* waits for it */

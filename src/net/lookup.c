@@ -25,7 +25,7 @@ struct hf__lookup {
     char host[];
 };
 
-enum { RUNNING_MAX = 16 };
+enum { RUNNING_MAX = 32 }; /* enough for all servers of a client, and two links to each */
 
 static atomic_int running; /* threads, also those that nobody waits for any more */
 

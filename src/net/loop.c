@@ -52,7 +52,7 @@ void hf__loop_watch(hf__driver *d, int link)
     if (port->watched && port->watched_wait == wait)
         return;
     port->watched_wait = wait;
-    port->watched_descriptor = d->transport.descriptor(port->connection);
+    port->watched_descriptor = port->target->transport.descriptor(port->connection);
     port->watched = port->watched_descriptor >= 0 &&
                     hf__watch_set_put(d->loop, port->watched_descriptor, wait, (uint32_t)link);
 }

@@ -28,6 +28,12 @@ void hf__engine_step(hf__driver *d, hf__event *event)
     hf__core_step(d->core, event);
 }
 
+static int read_some(hf__driver *d, int link)
+{
+    const hf__port *port = &d->ports[link];
+    return port->target->transport.read(port->connection, d->read_space, HF__READ_SIZE);
+}
+
 /* Those that are in the space for reading. */
 static void step_bytes(hf__driver *d, int link, size_t count)
 {
@@ -72,7 +78,7 @@ static void tell_caller(hf__driver *d, hf__call *call)
 /* A peer that hangs up may have said why before: that is still there to be read, and counts. */
 static void step_broken(hf__driver *d, int link, int failure)
 {
-    int count = d->transport.read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
+    int count = read_some(d, link);
     if (count > 0)
         step_bytes(d, link, (size_t)count);
     hf__port_lost(d, link, hf__port_verdict(-count) != HF_OK ? -count : failure);
@@ -84,7 +90,7 @@ static bool write_output(hf__driver *d, int link)
     const char *bytes;
     size_t count;
     while ((count = hf__core_output(d->core, link, &bytes)) > 0) {
-        int written = d->transport.write(port->connection, bytes, count);
+        int written = port->target->transport.write(port->connection, bytes, count);
         if (written < 0 && written != -EAGAIN) {
             step_broken(d, link, -written);
             return false;
@@ -178,7 +184,7 @@ static void read_port(hf__driver *d, int link)
 {
     d->ports[link].unread = false;
     for (int i = 0; i < READS_PER_TURN && d->ports[link].connected && !d->fork_guard.forked; i++) {
-        int count = d->transport.read(d->ports[link].connection, d->read_space, HF__READ_SIZE);
+        int count = read_some(d, link);
         if (count == -EAGAIN)
             return;
         if (count <= 0) {
@@ -222,6 +228,11 @@ static short poll_events(const hf__port *port)
     return (short)((wait & HF_WAIT_READ ? POLLIN : 0) | (wait & HF_WAIT_WRITE ? POLLOUT : 0));
 }
 
+static int descriptor_of(const hf__port *port)
+{
+    return port->target->transport.descriptor(port->connection);
+}
+
 /* Fills one entry for each connection with a descriptor, after the one for the kick. */
 static nfds_t list_descriptors(hf__driver *d, struct pollfd *entries, int *links)
 {
@@ -229,14 +240,15 @@ static nfds_t list_descriptors(hf__driver *d, struct pollfd *entries, int *links
     entries[count++] = (struct pollfd){.fd = d->kick, .events = POLLIN};
     d->blind = d->ports_changed = false;
     for (int i = 0; i < d->link_count; i++) {
-        if (d->ports[i].connection == NULL || d->ports[i].introducing)
+        const hf__port *port = &d->ports[i];
+        if (port->connection == NULL || port->introducing)
             continue;
-        int descriptor = d->transport.descriptor(d->ports[i].connection);
-        d->blind = d->blind || descriptor < 0 || d->ports[i].unread;
+        int descriptor = descriptor_of(port);
+        d->blind = d->blind || descriptor < 0 || port->unread;
         if (descriptor < 0)
             continue;
         links[count] = i;
-        entries[count++] = (struct pollfd){.fd = descriptor, .events = poll_events(&d->ports[i])};
+        entries[count++] = (struct pollfd){.fd = descriptor, .events = poll_events(port)};
     }
     return count;
 }
@@ -269,7 +281,7 @@ void hf__engine_serve_blind(hf__driver *d)
 {
     for (int i = 0; d->blind && i < d->link_count; i++)
         if (d->ports[i].connection != NULL &&
-            (d->ports[i].unread || d->transport.descriptor(d->ports[i].connection) < 0))
+            (d->ports[i].unread || descriptor_of(&d->ports[i]) < 0))
             hf__engine_serve(d, i);
 }
 
@@ -286,8 +298,8 @@ static void serve_ready(hf__driver *d, const struct pollfd *entries, nfds_t coun
 
 void hf__engine_look(hf__driver *d)
 {
-    struct pollfd entries[HF_LINKS_MAX + 2];
-    int links[HF_LINKS_MAX + 2];
+    struct pollfd entries[HF__LINKS_MAX + 1];
+    int links[HF__LINKS_MAX + 1];
     nfds_t count = list_descriptors(d, entries, links);
     if (poll(entries, count, 0) >= 0)
         serve_ready(d, entries, count, links);
@@ -364,8 +376,8 @@ void hf__engine_tick(hf__driver *d)
 
 void hf__engine_turn(hf__driver *d)
 {
-    struct pollfd entries[HF_LINKS_MAX + 2];
-    int links[HF_LINKS_MAX + 2];
+    struct pollfd entries[HF__LINKS_MAX + 1];
+    int links[HF__LINKS_MAX + 1];
     let_others_in(d);
     hf__engine_flush(d);
     nfds_t count = list_descriptors(d, entries, links);

@@ -72,13 +72,13 @@ static void put(char *place, size_t capacity, const char *text)
     hf__format(place, capacity, "%s", text != NULL ? text : "");
 }
 
-hf_status hf__secret_fetch(const hf__secret *secret, hf_credentials *credentials, bool *given,
-                           hf_error *error)
+hf_status hf__secret_fetch(const hf__secret *secret, const hf__url *server,
+                           hf_credentials *credentials, bool *given, hf_error *error)
 {
     *credentials = (hf_credentials){.user = ""};
-    *given = secret->server->password != NULL || secret->file != NULL || secret->function != NULL;
-    put(credentials->user, sizeof(credentials->user), secret->server->user);
-    put(credentials->password, sizeof(credentials->password), secret->server->password);
+    *given = server->password != NULL || secret->file != NULL || secret->function != NULL;
+    put(credentials->user, sizeof(credentials->user), server->user);
+    put(credentials->password, sizeof(credentials->password), server->password);
     if (secret->file != NULL)
         return read_file(secret->file, credentials, error);
     if (secret->function != NULL && !secret->function(secret->arg, credentials))

@@ -15,7 +15,10 @@
 
 #include "holdfast.h"
 
-enum { HF__WATCH_MAX = HF_LINKS_MAX + 3 }; /* connections, a timer, and a kick */
+enum {
+    HF__LINKS_MAX = HF_SERVERS_MAX * (HF_LINKS_MAX + 1), /* to all servers of a client */
+    HF__WATCH_MAX = HF__LINKS_MAX + 2                    /* connections, a timer, and a kick */
+};
 
 typedef struct hf__watch_set hf__watch_set;
 

@@ -52,8 +52,7 @@ static hf_status fetch_file(const char *file)
 {
     hf__url server = {.user = NULL};
     memset(&credentials, 'x', sizeof(credentials));
-    return hf__secret_fetch(&(hf__secret){.server = &server, .file = file}, &credentials, &given,
-                            &error);
+    return hf__secret_fetch(&(hf__secret){.file = file}, &server, &credentials, &given, &error);
 }
 
 /* ---- From a file ---- */
@@ -158,8 +157,8 @@ static hf_status fetch_from(hf_credentials_function *function, void *arg)
 {
     char user[] = "ann";
     hf__url server = {.user = user};
-    return hf__secret_fetch(&(hf__secret){.server = &server, .function = function, .arg = arg},
-                            &credentials, &given, &error);
+    return hf__secret_fetch(&(hf__secret){.function = function, .arg = arg}, &server, &credentials,
+                            &given, &error);
 }
 
 static void a_function_says_who_we_are(void **state)
@@ -198,7 +197,8 @@ static void nothing_is_given(void **state)
     hf__url server = {.user = NULL};
     given = true;
     assert_int_equal(
-        hf__secret_fetch(&(hf__secret){.server = &server}, &credentials, &given, &error), HF_OK);
+        hf__secret_fetch(&(hf__secret){.file = NULL}, &server, &credentials, &given, &error),
+        HF_OK);
     assert_false(given);
 }
 
