@@ -17,6 +17,7 @@
 #include "local.h"
 #include "say.h"
 #include "show.h"
+#include "urls.h"
 #include "verb.h"
 
 enum { CLOCK_MS = 1000 };
@@ -104,6 +105,24 @@ static void examine(hf_client *client, struct doctor_log *log, struct findings *
     look_again(client, &server, looked_ms, findings);
 }
 
+/* What the number of servers means for those who use them together. */
+static void judge_number(size_t number, struct findings *findings)
+{
+    size_t needed = number / 2 + 1;
+    if (number == 2)
+        findings_add(findings, FINDING_WARNING, "quorum",
+                     "it is one of two: together they add no availability, for both are needed; "
+                     "use three");
+    else if (number > HF_SERVERS_MAX)
+        findings_add(findings, FINDING_WARNING, "quorum",
+                     "it is one of %zu, and at most %d can be used together", number,
+                     HF_SERVERS_MAX);
+    else if (number > 2)
+        findings_add(findings, FINDING_OK, "quorum",
+                     "it is one of %zu, of which %zu are needed: %zu may fail%s", number, needed,
+                     number - needed, number % 2 == 0 ? ", as with one server less" : "");
+}
+
 static void look_at(const struct session_options *given, const char *url, bool typed,
                     struct findings *findings)
 {
@@ -164,7 +183,7 @@ static void print_json(const struct findings *findings)
 struct patients {
     struct option_list urls;
     bool typed; /* on the command line, where others can see them */
-    char local[512];
+    char local[SESSION_URL_MAX];
 };
 
 /* Words are URLs like those behind --url; all of them are looked at. */
@@ -176,6 +195,17 @@ static bool add_words(struct option_list *urls, int count, char **words)
     if (!all)
         say_error("at most %d servers at a time", OPTION_LIST_MAX);
     return all;
+}
+
+static size_t count_servers(const struct option_list *urls)
+{
+    size_t number = 0;
+    char *url;
+    while ((url = urls_server(urls, number)) != NULL) {
+        free(url);
+        number++;
+    }
+    return number;
 }
 
 static int choose(struct session_options *given, int count, char **words, struct patients *who)
@@ -199,9 +229,32 @@ static int choose(struct session_options *given, int count, char **words, struct
     return EXIT_USAGE;
 }
 
-static int run(void *arg, int count, char **words)
+/* The code of the first that is not safe. */
+static int look_at_all(const struct session_options *given, const struct patients *who)
 {
     static struct findings findings;
+    size_t number = count_servers(&who->urls);
+    int code = EXIT_OK;
+    for (size_t i = 0; i < number; i++) {
+        char *url = urls_server(&who->urls, i);
+        if (url == NULL) {
+            say_error("out of memory");
+            return EXIT_OWN;
+        }
+        look_at(given, url, who->typed, &findings);
+        free(url);
+        judge_number(number, &findings);
+        code = code != EXIT_OK ? code : findings.code;
+        if (given->json)
+            print_json(&findings);
+        else
+            print_text(&findings);
+    }
+    return code;
+}
+
+static int run(void *arg, int count, char **words)
+{
     struct session_options *given = arg;
     struct patients who = {.typed = false};
     int code = choose(given, count, words, &who);
@@ -209,14 +262,7 @@ static int run(void *arg, int count, char **words)
         return code;
     if (given->json)
         json_begin_array(NULL);
-    for (size_t i = 0; i < who.urls.count; i++) {
-        look_at(given, who.urls.texts[i], who.typed, &findings);
-        code = code != 0 ? code : findings.code;
-        if (given->json)
-            print_json(&findings);
-        else
-            print_text(&findings);
-    }
+    code = look_at_all(given, &who);
     if (given->json) {
         json_end_array();
         (void)json_finish();
@@ -228,9 +274,11 @@ const struct verb verb_doctor = {
     .name = "doctor",
     .usage = "[options] [URL...]",
     .summary = "look whether a server is fit to keep locks, and say what to do about it",
-    .details = "Takes and releases a lock named holdfast-doctor:... to see what is allowed.\n"
-               "Exit code 0: safe, perhaps with warnings. 69: not reachable. 77: denied. 78: not\n"
-               "safe. With several servers, the code of the first that is not safe.\n",
+    .details =
+        "Takes and releases a lock named holdfast-doctor:... to see what is allowed.\n"
+        "Exit code 0: safe, perhaps with warnings. 69: not reachable. 77: denied. 78: not\n"
+        "safe. With several servers, the code of the first that is not safe; each is looked\n"
+        "at by itself, also those of a quorum.\n",
     .table = {options, &session_table},
     .size = sizeof(struct session_options),
     .run = run,

@@ -16,8 +16,8 @@ struct finding {
 };
 
 struct findings {
-    char url[512]; /* without its password */
-    int code;      /* how the command should end because of it */
+    char url[SESSION_URL_MAX]; /* without its password */
+    int code;                  /* how the command should end because of it */
     size_t count;
     struct finding list[FINDINGS_MAX];
 };

@@ -49,8 +49,9 @@ bool place_name(struct local_status *place)
         say_error(too_long, own, LOCAL_SOCKET_MAX);
         return false;
     }
-    if (strchr(place->folder, '?') != NULL) {
-        say_error("a '?' cannot be in XDG_RUNTIME_DIR: it would end the path in a URL");
+    if (strpbrk(place->folder, "?%,") != NULL) {
+        say_error("'?', '%%' and ',' cannot be in XDG_RUNTIME_DIR: in a URL they mean something "
+                  "else");
         return false;
     }
     return true;

@@ -4,19 +4,20 @@
  * which each machine silently locks for itself runs everything everywhere. */
 #include "session.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
 #include "exit.h"
 #include "local.h"
 #include "say.h"
+#include "urls.h"
 
 #define PLACE(field) offsetof(struct session_options, field)
 
 static const struct option options[] = {
-    {'u', "url", OPTION_LIST, PLACE(urls), "URL", "the server: redis://, rediss:// or unix://", 0,
-     0, 0},
+    {'u', "url", OPTION_LIST, PLACE(urls), "URL",
+     "the server: redis://, rediss:// or unix://; several: a majority of them", 0, 0, 0},
     {0, "local", OPTION_FLAG, PLACE(local), 0,
      "a private server for this user on this machine only", 0, 0, 0},
     {0, "prefix", OPTION_TEXT, PLACE(prefix), "TEXT", "put before the lock's name", 0, 0, 0},
@@ -54,29 +55,7 @@ static void take_text(const char **mine, const char *other)
         *mine = other;
 }
 
-/* The end of user:password@, or the beginning of the host if there is none. */
-static const char *end_of_credentials(const char *url)
-{
-    const char *scheme = strstr(url, "://"), *host = scheme != NULL ? scheme + 3 : url;
-    const char *end = host + strcspn(host, "/?#");
-    for (const char *at = host; at < end; at++)
-        if (*at == '@')
-            host = at + 1;
-    return host;
-}
-
-static bool has_password(const char *url)
-{
-    const char *scheme = strstr(url, "://"), *end = end_of_credentials(url);
-    return scheme != NULL && memchr(scheme + 3, ':', (size_t)(end - scheme - 3)) != NULL;
-}
-
-static bool is_protected(const char *url)
-{
-    return strncmp(url, "rediss:", strlen("rediss:")) == 0;
-}
-
-/* A password goes with a server that has none of its own. */
+/* A password goes with servers that have none of their own. */
 static void take_password(struct session_options *mine, const struct session_options *other)
 {
     if (mine->password_file == NULL && mine->password_env == NULL) {
@@ -87,7 +66,7 @@ static void take_password(struct session_options *mine, const struct session_opt
 
 static void take_rest(struct session_options *mine, const struct session_options *other)
 {
-    if (!mine->local && (mine->urls.count == 0 || !has_password(mine->urls.texts[0])))
+    if (!mine->local && !urls_have_password(&mine->urls))
         take_password(mine, other);
     if (mine->urls.count == 0 && !mine->local) {
         mine->urls = other->urls;
@@ -119,13 +98,21 @@ static void name_local(struct session_options *place)
     }
 }
 
-/* Who says how to protect a connection must not get one in the clear. */
+static bool any_is_protected(const struct option_list *urls)
+{
+    for (size_t i = 0; i < urls->count; i++)
+        if (urls_are_protected(urls->texts[i]))
+            return true;
+    return false;
+}
+
+/* Who says how to protect connections must not get all of them in the clear. */
 static bool protects_nothing(const struct session_options *said,
                              const struct session_options *place)
 {
     bool wanted = said->tls_ca != NULL || said->tls_certificate != NULL || said->tls_key != NULL ||
                   said->tls_name != NULL;
-    bool clear = place->local || (place->urls.count == 1 && !is_protected(place->urls.texts[0]));
+    bool clear = place->local || (place->urls.count > 0 && !any_is_protected(&place->urls));
     if (wanted && clear)
         say_error("tls-ca, tls-cert, tls-key and tls-name need a URL that begins with rediss://");
     return wanted && clear;
@@ -149,15 +136,11 @@ int session_complete(struct session_options *place)
     return protects_nothing(&said, place) || protects_nothing(&file, &file) ? EXIT_USAGE : 0;
 }
 
-static int choose_url(const struct session_options *place, struct session *session,
-                      const char **url)
+/* *url is freed by the caller. */
+static int choose_url(const struct session_options *place, struct session *session, char **url)
 {
     if (place->local && place->urls.count > 0) {
         say_error("--local and a URL exclude each other");
-        return EXIT_USAGE;
-    }
-    if (place->urls.count > 1) {
-        say_error("several URLs would be a quorum, which this version does not have yet: give one");
         return EXIT_USAGE;
     }
     if (!place->local && place->urls.count == 0) {
@@ -166,21 +149,14 @@ static int choose_url(const struct session_options *place, struct session *sessi
         return EXIT_USAGE;
     }
     session->local = place->local;
-    *url = place->local ? session->url : place->urls.texts[0];
     if (place->local && !local_start(session->url, sizeof(session->url)))
         return EXIT_NO_SERVER;
     if (place->local)
         say_more("this machine only: %s", session->url);
-    return 0;
-}
-
-static void hide_password(const char *url, char *place, size_t capacity)
-{
-    const char *scheme = strstr(url, "://");
-    int length = scheme != NULL ? (int)(scheme + 3 - url) : 0;
-    int wanted = snprintf(place, capacity, "%.*s%s", length, url, end_of_credentials(url));
-    if (wanted >= (int)capacity)
-        (void)snprintf(place, capacity, "a very long URL");
+    *url = place->local ? strdup(session->url) : urls_join(&place->urls);
+    if (*url == NULL)
+        say_error("out of memory");
+    return *url != NULL ? 0 : EXIT_OWN;
 }
 
 static void log_line(void *arg, hf_log_level level, const char *text)
@@ -209,11 +185,10 @@ static int open_client(const struct session_options *place, const char *url,
     wanted->side_prefix = place->side_prefix;
     wanted->call_timeout_ms = place->timeout_ms;
     wanted->links = 1;
-    wanted->tls = is_protected(url) ? &tls : NULL;
+    wanted->tls = urls_are_protected(url) ? &tls : NULL;
     wanted->password_env = place->password_env;
     wanted->password_file = place->password_file;
-    if (url != session->url)
-        hide_password(url, session->url, sizeof(session->url));
+    urls_hide(url, session->url, sizeof(session->url));
     if (hf_open(url, wanted, &session->client, &error) != HF_OK)
         return session_fail(session, "cannot begin", &error);
     return 0;
@@ -221,7 +196,7 @@ static int open_client(const struct session_options *place, const char *url,
 
 int session_open(struct session_options *place, int64_t max_lease_ms, struct session *session)
 {
-    const char *url = NULL;
+    char *url = NULL;
     *session = (struct session){0};
     int code = session_complete(place);
     if (code == 0)
@@ -236,7 +211,9 @@ int session_open(struct session_options *place, int64_t max_lease_ms, struct ses
                                 .check_clock = check,
                                 .check_persistence =
                                     place->strict ? HF_CHECK_REFUSE : HF_CHECK_IGNORE};
-    return open_client(place, url, &wanted, session);
+    code = open_client(place, url, &wanted, session);
+    free(url);
+    return code;
 }
 
 int session_open_unchecked(const struct session_options *place, const char *url,

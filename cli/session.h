@@ -34,12 +34,15 @@ struct session_options {
 
 extern const struct option_table session_table;
 
-enum { SESSION_TTL_MS = 30000 }; /* the lease, unless told otherwise */
+enum {
+    SESSION_TTL_MS = 30000, /* the lease, unless told otherwise */
+    SESSION_URL_MAX = 4096
+};
 
 struct session {
     hf_client *client;
-    bool local;    /* this machine only */
-    char url[512]; /* without its password: for people and for children */
+    bool local;                /* this machine only */
+    char url[SESSION_URL_MAX]; /* or several, without passwords: for people */
 };
 
 /* Fills in what the environment and the configuration file say and the command line does not.
@@ -49,7 +52,7 @@ int session_complete(struct session_options *options);
 /* The same, and opens the client, starting the local server if that is asked for. max_lease_ms: the
  * longest lease that will be wanted; 0: the usual. */
 int session_open(struct session_options *options, int64_t max_lease_ms, struct session *session);
-/* Opens a client for a URL whatever the server is like, and hands its log to a function; for those
+/* Opens a client for a URL, whatever the server is like, and hands its log to a function; for those
  * who judge by themselves. The options must be complete. */
 int session_open_unchecked(const struct session_options *options, const char *url,
                            hf_log_function *log, void *arg, struct session *session);

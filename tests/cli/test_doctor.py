@@ -114,6 +114,39 @@ class Doctor(VerbTest):
         self.expect_result(first, 'uptime', 'warning', 'started')
         self.expect_result(second, 'role', 'bad', 'primary')
 
+    def test_several_servers(self):
+        others = [Server('--appendonly', 'yes') for _ in range(2)]
+        for other in others:
+            self.addCleanup(other.end)
+        urls = [self.server.url] + [other.url for other in others]
+        given = self.start('doctor', '--json', ','.join(urls))
+        named = self.start('doctor', '--json', env={'HOLDFAST_URL': ' '.join(urls[:2])})
+        for process, count, result, words in ((given, 3, 'ok', '2 are needed'),
+                                              (named, 2, 'warning', 'both are needed')):
+            seen = self.finish(process)
+            self.assertEqual(seen.code, 0, seen)
+            self.assertEqual([server['url'] for server in seen.json], urls[:count])
+            for server in seen.json:
+                checks = {check['name']: check for check in server['checks']}
+                self.assertEqual(list(checks), CHECKS + ['quorum'])
+                self.expect_result(checks, 'quorum', result, words)
+
+    def test_several_hosts_of_a_url(self):
+        ports = [free_port(), free_port(), free_port()]
+        server = Server('--port', str(ports[1]), password='secret')
+        self.addCleanup(server.end)
+        url = 'redis://:secret@' + ','.join('127.0.0.1:%d' % port for port in ports) + '/1'
+        result = self.run_it('doctor', '--json', url)
+        self.assertEqual(result.code, 69, result)
+        self.assertEqual([seen['url'] for seen in result.json],
+                         ['redis://127.0.0.1:%d/1' % port for port in ports])
+        self.assertEqual([seen['safe'] for seen in result.json], [False, True, False])
+        for seen in result.json:
+            checks = {check['name']: check for check in seen['checks']}
+            self.expect_result(checks, 'password', 'warning')
+            self.expect_result(checks, 'quorum', 'ok', '1 may fail')
+        self.assertNotIn('secret', result.out + result.err)
+
     def test_a_password(self):
         server = Server(password='secret@:/')
         self.addCleanup(server.end)

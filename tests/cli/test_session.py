@@ -100,12 +100,18 @@ class Passwords(Session):
         self.assertEqual(self.settings('-u', 'redis://me@h')['password_file'], secret)
         self.assertIsNone(self.settings('-u', 'redis://:own@h')['password_file'])
         self.assertIsNone(self.settings('--local')['password_file'])
+        self.assertEqual(self.settings('-u', 'redis://a,b,c')['password_file'], secret)
+        self.assertIsNone(self.settings('-u', 'redis://a,b redis://:own@c')['password_file'])
+        self.assertIsNone(self.settings('-u', 'redis://a', '-u', 'redis://b', '-u',
+                                        'redis://:own@c')['password_file'])
         found = self.settings('-u', URL, '--password-env', 'HOME')
         self.assertEqual((found['password_file'], found['password_env']), (None, 'HOME'))
 
     def test_two_at_once_are_refused(self):
         secret = self.write('secret', 'x')
         for words in (['-u', 'redis://:own@h', '--password-file', secret],
+                      ['-u', 'redis://a,b', '-u', 'redis://:own@h', '--password-file', secret],
+                      ['-u', 'redis://:own@a', '-u', 'redis://me@b'],
                       ['-u', URL, '--password-file', secret, '--password-env', 'HOME'],
                       ['-u', URL, '--password-env', 'NOT_THERE']):
             self.refusal(*words)
@@ -115,7 +121,10 @@ class Passwords(Session):
                            ('redis://me:s3@cret@h:1', 'redis://h:1'),
                            ('rediss://:s3cret@[::1]:1', 'rediss://[::1]:1'),
                            ('unix://:s3cret@/run/a@b', 'unix:///run/a@b'),
-                           ('unix:///run/a@b?db=1', 'unix:///run/a@b?db=1')):
+                           ('unix:///run/a@b?db=1', 'unix:///run/a@b?db=1'),
+                           ('redis://me:s3cret@a,b:1,c/2', 'redis://a,b:1,c/2'),
+                           ('redis://:s3cret@a,redis://me:s3@cret@b/1 unix://x:s3cret@/c',
+                            'redis://a redis://b/1 unix:///c')):
             done = self.run_it('-u', url, '-v', program=lib.PROBE)
             self.assertIn(f'"url":"{shown}"', done.stdout)
             self.assertNotIn('cret', done.stdout + done.stderr)
@@ -125,7 +134,9 @@ class Passwords(Session):
         for words in (['-u', url + ':bad'], ['-u', url + '/x'], ['-u', 'http://:s3cret@h'],
                       ['-u', url, '-u', url], ['--local', '-u', url], ['--timeout', url],
                       ['--' + url], [f'--tls-ca={url}', '-u', url], ['-u', url] * 17,
-                      ['-u', url, '--password-env', 'HOME']):
+                      ['-u', url, '--password-env', 'HOME'], ['-u', url + ',h'],
+                      ['-u', 'redis://:s3cret,x@h'], ['-u', 'redis://a', '-u', url + ':bad'],
+                      ['-u', 'redis://:s3cret@h,i:x'], ['-u', 'redis://h,' + url]):
             self.assertNotIn('s3cret', self.refusal(*words))
         self.assertNotIn('s3cret', self.refuses(url))
         self.assertNotIn('s3cret', self.refusal(env={'HOLDFAST_URL': 'redis//:s3cret@h'}))
@@ -191,11 +202,37 @@ class Servers(Session):
         for word in ('--url redis://HOST', 'HOLDFAST_URL', '--local', 'this machine only'):
             self.assertIn(word, said)
 
-    def test_several_are_refused(self):
-        self.assertIn('give one', self.refusal('-u', URL, '-u', URL))
-        self.assertIn('give one', self.refusal('-u', URL, '-u', 'local:'))
+    def test_several_are_a_quorum(self):
+        three = 'redis://a.invalid rediss://b.invalid unix:///c'
+        for words in (['-u', 'redis://a.invalid', '-u', 'rediss://b.invalid', '-u', 'unix:///c'],
+                      ['-u', 'redis://a.invalid,rediss://b.invalid', '--url=unix:///c'],
+                      ['-u', 'redis://a.invalid, \n rediss://b.invalid\tunix:///c']):
+            self.assertEqual(self.settings(*words)['url'], three)
+        self.assertEqual(self.settings(env={'HOLDFAST_URL': three})['url'], three)
+        self.config('url = redis://a.invalid', 'url = rediss://b.invalid,unix:///c')
+        self.assertEqual(self.settings()['url'], three)
+        self.assertEqual(self.settings('-u', URL)['url'], URL, 'the line covers all of the file')
+        self.assertEqual(self.settings('-u', 'redis://a,b:1,c/2')['url'], 'redis://a,b:1,c/2')
+
+    def test_nine_are_the_most(self):
+        nine = [word for number in range(9) for word in ('-u', f'redis://host{number}.invalid')]
+        self.assertEqual(len(self.settings(*nine)['url'].split()), 9)
+        self.assertIn('more than 9', self.refusal(*nine, '-u', URL))
+        self.assertIn('more than 9', self.refusal('-u', 'redis://0,1,2,3,4,5,6,7,8,9'))
+
+    def test_two_are_warned_of(self):
+        for count, warned in ((1, False), (2, True), (3, False)):
+            done = self.run_it('-u', 'redis://' + ','.join(['a', 'b', 'c'][:count]), program=lib.PROBE)
+            self.assertEqual('both are needed' in done.stderr, warned)
+
+    def test_several_that_are_no_quorum(self):
+        self.assertIn('twice', self.refusal('-u', URL, '-u', URL))
+        self.assertIn('twice', self.refusal('-u', URL, '-u', f'{URL}/1'))
+        self.assertIn('bad URL', self.refusal('-u', URL, '-u', 'local:'))
+        self.assertIn('bad URL', self.refusal('-u', URL, '-u', ''))
+        self.assertIn('%2C', self.refusal('-u', 'unix:///a,/b'))
         self.config(f'url = {URL}', f'url = {URL}')
-        self.assertIn('give one', self.refusal())
+        self.assertIn('twice', self.refusal())
 
     def test_local_and_a_url_exclude_each_other(self):
         for words in (['--local', '--url', URL], ['--url', URL, '--local']):
@@ -210,6 +247,9 @@ class Servers(Session):
         self.assertIn('rediss://', self.refusal('--tls-ca', 'x', env={'HOLDFAST_URL': URL}))
         self.config(f'url = {URL}', 'tls-name = x')
         self.assertIn('rediss://', self.refusal())
+        self.assertIn('rediss://', self.refusal('-u', URL, '-u', 'unix:///x', '--tls-name', 'x'))
+        mixed = ['-u', URL, '-u', 'unix:///x rediss://b.invalid', '--tls-name', 'x']
+        self.assertEqual(self.settings(*mixed)['tls_name'], 'x')
         self.config('url = rediss://host.invalid', 'tls-name = x')
         self.assertEqual(self.settings('-u', URL)['url'], URL, 'it was meant for another')
 
