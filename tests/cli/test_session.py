@@ -244,12 +244,12 @@ class Servers(Session):
     def test_what_protects_needs_a_protected_connection(self):
         for words in (['-u', URL], ['-u', 'unix:///x'], ['--local']):
             self.assertIn('rediss://', self.refusal(*words, '--tls-name', 'x'))
-        self.assertIn('rediss://', self.refusal('--tls-ca', 'x', env={'HOLDFAST_URL': URL}))
-        self.config(f'url = {URL}', 'tls-name = x')
-        self.assertIn('rediss://', self.refusal())
         self.assertIn('rediss://', self.refusal('-u', URL, '-u', 'unix:///x', '--tls-name', 'x'))
         mixed = ['-u', URL, '-u', 'unix:///x rediss://b.invalid', '--tls-name', 'x']
         self.assertEqual(self.settings(*mixed)['tls_name'], 'x')
+        self.assertIn('rediss://', self.refusal('--tls-ca', 'x', env={'HOLDFAST_URL': URL}))
+        self.config(f'url = {URL}', 'tls-name = x')
+        self.assertIn('rediss://', self.refusal())
         self.config('url = rediss://host.invalid', 'tls-name = x')
         self.assertEqual(self.settings('-u', URL)['url'], URL, 'it was meant for another')
 
