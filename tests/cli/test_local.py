@@ -351,8 +351,9 @@ class Places(Local):
             found = self.json_of('server', 'start', '--json', env={'XDG_RUNTIME_DIR': folder})
             self.assertEqual(found['folder'], folder + '/holdfast')
             self.server('stop', env={'XDG_RUNTIME_DIR': folder})
-        said = self.refuses('server', 'start', code=69, env={'XDG_RUNTIME_DIR': '/tmp/?'})
-        self.assertIn("'?'", said)
+        for name in ('/tmp/?', '/tmp/%41', '/tmp/a,b'):
+            said = self.refuses('server', 'start', code=69, env={'XDG_RUNTIME_DIR': name})
+            self.assertIn("'?', '%' and ','", said)
 
     def test_bytes_that_are_no_utf8(self):
         folder = os.path.join(self.folder.encode(), b'x\xff')

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SERVERS_MAX = 8, ARGUMENTS_MAX = 48, PORT_TRIES = 20, START_BOUND_MS = 10000 };
+enum { SERVERS_MAX = 12, ARGUMENTS_MAX = 48, PORT_TRIES = 20, START_BOUND_MS = 10000 };
 
 static struct redis_server servers[SERVERS_MAX];
 static size_t server_count;
