@@ -71,7 +71,8 @@ static hf_status identify(hf_client *client, uint64_t *seed, hf_error *error)
     memcpy(seed, bytes + 16, sizeof(*seed));
     make_host(client->host, sizeof(client->host));
     client->pid = (uint64_t)getpid();
-    client->next_number = 1;
+    client->number_step = client->server_count > 1 ? HF__NUMBER_STEP : 1;
+    client->next_number = client->number_step;
     return HF_OK;
 }
 

@@ -26,6 +26,7 @@ struct hf_client {
     char host[65];
     uint64_t pid;
     atomic_uint_fast64_t next_number; /* of a hold */
+    uint64_t number_step;             /* from one hold to the next */
 };
 
 void hf__client_release(hf_client *client); /* drops a reference */

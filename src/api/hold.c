@@ -37,25 +37,25 @@ static hf__slice slice_or_none(const char *text)
 hf__wish hf__client_wish(hf_client *client, const char *name, const hf_acquire_options *options,
                          bool lone)
 {
-    return (hf__wish){.who = {.client_id = client->client_id,
-                              .host = client->host,
-                              .pid = client->pid,
-                              .thread = lone ? fresh_number() : thread_number(),
-                              .number = atomic_fetch_add(&client->next_number, 1)},
-                      .prefix = {client->prefix, client->prefix_length},
-                      .name = {name, options->name_length},
-                      .owner = slice_or_none(options->owner),
-                      .label = slice_or_none(options->label),
-                      .reenters = !options->no_reentry && !lone,
-                      .lease = hf__span_ms(options->lease_ms),
-                      .renew_interval =
-                          hf__span_ms(options->no_renewal ? 0 : options->renew_interval_ms),
-                      .renew_timeout = hf__span_ms(options->renew_timeout_ms),
-                      .max_hold = hf__span_ms(options->max_hold_ms),
-                      .warn = hf__span_ms(options->warn_ms),
-                      .on_event = options->on_event,
-                      .arg = options->arg,
-                      .listens_later = lone};
+    return (hf__wish){
+        .who = {.client_id = client->client_id,
+                .host = client->host,
+                .pid = client->pid,
+                .thread = lone ? fresh_number() : thread_number(),
+                .number = atomic_fetch_add(&client->next_number, client->number_step)},
+        .prefix = {client->prefix, client->prefix_length},
+        .name = {name, options->name_length},
+        .owner = slice_or_none(options->owner),
+        .label = slice_or_none(options->label),
+        .reenters = !options->no_reentry && !lone,
+        .lease = hf__span_ms(options->lease_ms),
+        .renew_interval = hf__span_ms(options->no_renewal ? 0 : options->renew_interval_ms),
+        .renew_timeout = hf__span_ms(options->renew_timeout_ms),
+        .max_hold = hf__span_ms(options->max_hold_ms),
+        .warn = hf__span_ms(options->warn_ms),
+        .on_event = options->on_event,
+        .arg = options->arg,
+        .listens_later = lone};
 }
 
 hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,
