@@ -371,8 +371,9 @@ bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
         granted(hold, &(grant){sent, (uint64_t)words[0].integer, remaining_ms, count == 3});
         return true;
     }
-    bool told = count == 4 && all_integers(words, 3, count) && words[3].integer > 0;
-    if (told && hold->vote != NULL)
+    bool told =
+        hold->vote != NULL && count == 4 && all_integers(words, 3, count) && words[3].integer > 0;
+    if (told)
         hf__vote_seen(hold, (uint64_t)words[3].integer);
     bool queued = count == 5 && all_integers(words, 3, count) && words[3].integer > 0;
     if (words[0].integer == 0 && (count == 3 || told || queued) &&

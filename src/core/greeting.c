@@ -230,14 +230,24 @@ static bool authenticate(hf__link *link, const hf_credentials *credentials)
     return hf__resp_encode(&link->out, words, has_user ? 3 : 2);
 }
 
+static const hf__request *first_about_a_lock(const hf__link *link)
+{
+    for (hf__node *n = hf__list_first(&link->waiting); n != NULL;
+         n = hf__list_next(&link->waiting, n))
+        if (HF__ENTRY(n, hf__request, node)->kind != HF__REQUEST_SERVER)
+            return HF__ENTRY(n, hf__request, node);
+    const hf_hold *gated = hf__standing_first_gated(link->server);
+    return gated != NULL ? &gated->requests[HF__REQUEST_ACQUIRE] : NULL;
+}
+
 /* Whoever waits for the link has a lock to ask about, or a prefix of locks; and none may wait. */
 static bool ask_permissions(hf__link *link)
 {
-    const hf__node *first = hf__list_first(&link->waiting);
+    const hf__request *first = first_about_a_lock(link);
     if (link->is_push || first == NULL)
         return true;
     link->greeting[link->greeting_length++] = PERMISSIONS_STEP;
-    return hf__permit_ask_commands(HF__ENTRY(first, hf__request, node), &link->out);
+    return hf__permit_ask_commands(first, &link->out);
 }
 
 static bool load_scripts(hf__link *link)

@@ -367,6 +367,12 @@ static bool is_denial(hf__verdict verdict)
     return verdict == HF__VERDICT_KEY || verdict == HF__VERDICT_COMMAND;
 }
 
+/* Whether it can say what a refusal was about. */
+static bool asks_back(const hf__request *request)
+{
+    return request->kind != HF__REQUEST_RENEW && request->kind != HF__REQUEST_SERVER;
+}
+
 /* The server answered with an error. */
 static void refuse(hf__request *request, const hf__reply *reply)
 {
@@ -384,7 +390,7 @@ static void refuse(hf__request *request, const hf__reply *reply)
         hf__link_enqueue(request); /* sent when the rest of its call has been told as well */
         return;
     }
-    if (is_denial(verdict) && request->kind != HF__REQUEST_RENEW && !asked) {
+    if (is_denial(verdict) && asks_back(request) && !asked) {
         request->asks_why = verdict == HF__VERDICT_KEY ? HF__WHY_KEY : HF__WHY_COMMAND;
         hf__link_enqueue(request);
         return;

@@ -155,7 +155,7 @@ void hf__standing_leave_gate(hf_hold *vote)
         hf__list_remove(&vote->link->server->gated, &vote->vote->gate);
 }
 
-static hf_hold *first_gated(hf__server *server)
+hf_hold *hf__standing_first_gated(const hf__server *server)
 {
     hf__node *node = hf__list_first(&server->gated);
     hf__vote *vote = node != NULL ? HF__ENTRY(node, hf__vote, gate) : NULL;
@@ -166,7 +166,7 @@ static hf_hold *first_gated(hf__server *server)
 static void open_gate(hf__server *server)
 {
     for (size_t left = server->gated.count; left > 0 && server->gated.count > 0; left--) {
-        hf_hold *vote = first_gated(server);
+        hf_hold *vote = hf__standing_first_gated(server);
         hf__standing_leave_gate(vote);
         hf__link_submit(&vote->requests[HF__REQUEST_ACQUIRE]);
     }
@@ -175,7 +175,7 @@ static void open_gate(hf__server *server)
 static void turn_away(hf__server *server, const hf_error *why)
 {
     for (size_t left = server->gated.count; left > 0 && server->gated.count > 0; left--) {
-        hf_hold *vote = first_gated(server);
+        hf_hold *vote = hf__standing_first_gated(server);
         hf__standing_leave_gate(vote);
         hf__acquire_unreachable(vote, why);
         hf__hold_settle(vote);

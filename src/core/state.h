@@ -601,6 +601,7 @@ void hf__standing_told(hf__link *link, hf__slice text);
 void hf__standing_link_ready(hf__link *link);
 bool hf__standing_has_vote(const hf__link *link); /* the process behind it */
 bool hf__standing_admits(hf_hold *hold); /* false: its acquire waits until the server has a vote */
+hf_hold *hf__standing_first_gated(const hf__server *server); /* NULL: none */
 void hf__standing_leave_gate(hf_hold *vote);
 uint64_t hf__standing_propose(const hf__core *core); /* a fence that all servers should accept */
 void hf__standing_saw_fence(hf_hold *vote, uint64_t fence);
