@@ -129,13 +129,27 @@ void hf__ballot_vote_raised(hf_hold *vote)
 
 /* ---- Deciding ---- */
 
+static void stop(hf_hold *main)
+{
+    main->core->undecided -= main->ballot->undecided;
+    main->ballot->undecided = main->ballot->under_way = false;
+}
+
+/* Whoever has a vote and queues for others must hear of earlier tickets, wherever it has one. */
+static void listen(hf_hold *main)
+{
+    main->core->undecided += !main->ballot->undecided;
+    main->ballot->undecided = true;
+    hf__push_want_all(main->core);
+}
+
 static void decide(hf_hold *main, uint64_t fence)
 {
     bool others_wait = false;
     for (int i = 0; i < servers_of(main); i++)
         others_wait = others_wait || (hf__vote_is_held(main->ballot->votes[i]) &&
                                       main->ballot->votes[i]->place.passed);
-    main->ballot->under_way = false;
+    stop(main);
     hf__hold_move_deadline(main, hf__majority_deadline(main));
     hf__majority_begin(main);
     hf__acquire_take(main, fence, hf__majority_confirmed_at(main), others_wait);
@@ -144,7 +158,7 @@ static void decide(hf_hold *main, uint64_t fence)
 /* Everything that was asked for is given back, and asked for no more. */
 static void clear(hf_hold *main)
 {
-    main->ballot->under_way = false;
+    stop(main);
     for (int i = 0; i < servers_of(main); i++)
         if (main->ballot->votes[i] != NULL)
             hf__vote_drop(main->ballot->votes[i]);
@@ -216,8 +230,8 @@ static void take_ticket(hf_hold *main)
     main->ballot->ticket = HF__MUTANT(TICKET_ZERO) ? 1 : ++core->last_ticket;
 }
 
-/* The lock is somebody's: queues where it has no vote. One that has not been answered yet follows
- * when it is. */
+/* The lock is somebody's: queues where it has no vote, or one that somebody with an earlier ticket
+ * waits for. One that has not been answered yet follows when it is. */
 static void queue_up(hf_hold *main)
 {
     hf__ballot *ballot = main->ballot;
@@ -231,10 +245,12 @@ static void queue_up(hf_hold *main)
         main->core->stats.contentions++;
     main->call->contended = true;
     take_ticket(main);
+    listen(main);
     uint64_t number = hf__vote_number(main);
     for (int i = 0; i < servers_of(main); i++) {
         hf_hold *vote = ballot->votes[i];
-        if (vote != NULL && (hf__vote_is_held(vote) || vote->stage == HF__HOLD_TRYING))
+        if (vote != NULL && !vote->vote->inquired &&
+            (hf__vote_is_held(vote) || vote->stage == HF__HOLD_TRYING))
             continue;
         if (vote != NULL)
             hf__vote_drop(vote);
@@ -280,7 +296,6 @@ void hf__ballot_check_all(hf__core *core)
 void hf__ballot_vote_granted(hf_hold *vote)
 {
     hf_hold *main = vote->vote->main;
-    hf__standing_saw_fence(vote, vote->fence);
     if (main->stage == HF__HOLD_TRYING)
         hf__ballot_check(main);
     else if (main->stage == HF__HOLD_HELD)
@@ -317,6 +332,8 @@ void hf__ballot_go(hf_hold *main)
     ballot->under_way = true;
     uint64_t number = hf__vote_number(main);
     bool waits = ballot->ticket > 0;
+    if (waits)
+        listen(main);
     for (int i = 0; i < servers_of(main) && main->ballot->under_way; i++)
         hf__vote_start(main, i, number, waits);
     if (waits && ballot->under_way) {

@@ -22,6 +22,7 @@ struct hf__vote {
     hf__call extend;       /* by which it is extended, */
     bool extending;        /* while it is */
     bool faulty;           /* its last try came to nothing, but not because of who has the lock */
+    bool inquired;         /* somebody with a ticket waits for what it has */
     bool healed;           /* in place of one that was lost: counts from its first renewal on */
     bool raising;          /* the server is to know the hold's fence, */
     bool raise_sent;       /* and the copy that is under way says so */
@@ -46,7 +47,8 @@ struct hf__ballot {
     uint64_t numbers;                    /* how many have been given to votes */
     uint64_t ticket;                     /* its place in the queues; 0: it does not queue */
     uint64_t seen;                       /* the highest ticket that a server has told of */
-    bool under_way;                      /* votes are being collected */
+    bool under_way;                      /* votes are being collected, */
+    bool undecided;                      /* by queueing; counted in core->undecided */
     hf__instant confirmed;               /* while it is held: when its last renewal left */
     bool extending;                      /* for a call; */
     unsigned extended;                   /* bits of the servers that have done so */

@@ -114,16 +114,6 @@ uint64_t hf__standing_propose(const hf__core *core)
     return highest;
 }
 
-/* A fence above the one that was proposed is one of a clock that is ahead of what we think. */
-void hf__standing_saw_fence(hf_hold *vote, uint64_t fence)
-{
-    hf__server *server = vote->link->server;
-    if ((int64_t)fence <= clock_now(server) + SLACK_US)
-        return;
-    server->wall = (hf__wall){(int64_t)fence};
-    server->wall_at = vote->core->now;
-}
-
 void hf__standing_reserve(hf__server *server, uint64_t fence)
 {
     if (server->floor >= fence + FLOOR_NEAR_US)
@@ -385,20 +375,21 @@ void hf__standing_link_ready(hf__link *link)
     }
 }
 
-/* {1 or 0, base, floor} */
+/* {1 or 0, base, floor, clock} */
 bool hf__standing_answered(hf__server *server, const hf__reply *reply)
 {
     const hf__reply *words = reply->elements;
-    if (reply->kind != HF__REPLY_ARRAY || reply->count != 3)
+    if (reply->kind != HF__REPLY_ARRAY || reply->count != 4)
         return false;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (words[i].kind != HF__REPLY_INTEGER || words[i].integer < 0)
             return false;
     bool before = server->votes;
     server->votes = words[0].integer == 1 && strcmp(server->run_id, server->links[0].run_id) == 0;
     server->base = (uint64_t)words[1].integer;
     server->floor = (uint64_t)words[2].integer;
-    server->floor_at = server->request.sent;
+    server->floor_at = server->wall_at = server->request.sent;
+    server->wall = (hf__wall){words[3].integer};
     if (server->floor < server->wanted_floor)
         ask(server); /* it was asked for less */
     if (server->votes && !before)

@@ -308,6 +308,7 @@ struct hf__core {
     hf_observer *seeing;      /* the one whose callback is running; NULL: none */
     unsigned turning;         /* fronts whose lock may be passed on here */
     unsigned listening;       /* holds that want to hear when they are asked for */
+    unsigned undecided;       /* ballots that queue, and must hear of earlier tickets */
     bool observing_denied;    /* the server does not let us hear what happens to locks */
     hf__server *servers;
     hf__link *links;               /* of all servers, in order */
@@ -604,7 +605,6 @@ bool hf__standing_admits(hf_hold *hold); /* false: its acquire waits until the s
 hf_hold *hf__standing_first_gated(const hf__server *server); /* NULL: none */
 void hf__standing_leave_gate(hf_hold *vote);
 uint64_t hf__standing_propose(const hf__core *core); /* a fence that all servers should accept */
-void hf__standing_saw_fence(hf_hold *vote, uint64_t fence);
 /* That fence may be believed soon: sees that the server keeps it in mind. */
 void hf__standing_reserve(hf__server *server, uint64_t fence);
 void hf__standing_timer(hf__server *server);

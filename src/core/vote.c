@@ -191,6 +191,7 @@ void hf__vote_inquired(hf_hold *vote, hf__slice rest)
     if (main == NULL)
         return;
     hf__cohort_passed_over(main);
+    vote->vote->inquired = true; /* a ticket that is still to be taken will be a later one */
     bool decided = main->stage == HF__HOLD_HELD && HF__MUTANT(YIELD_DECIDED);
     if ((!is_undecided(main) && !decided) || !hf__push_number(&rest, &ticket) || ticket == 0)
         return;

@@ -6,7 +6,7 @@
 --      may be soon, is higher
 -- ARGV 1 run id of the process, as its connection says, 2 the floor is to be raised to that (0: left
 --      alone), 3 from now on it has a vote, and fences above this base; '': no change
--- -> {1: it has a vote, 0: it has none; its base, its floor}
+-- -> {1: it has a vote, 0: it has none; its base, its floor, its clock in us}
 local call = redis.call
 local run, base = string.match(call('GET', KEYS[1]) or '', '^(%x+) (%d+)$')
 local floor = tonumber(call('GET', KEYS[2]) or 0)
@@ -20,4 +20,5 @@ if run ~= ARGV[1] and ARGV[3] ~= '' then
     call('SET', KEYS[1], run .. ' ' .. base)
 end
 local votes = run == ARGV[1]
-return {votes and 1 or 0, votes and tonumber(base) or 0, floor}
+local time = call('TIME')
+return {votes and 1 or 0, votes and tonumber(base) or 0, floor, time[1] * 1000000 + time[2]}
