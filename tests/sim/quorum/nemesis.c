@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes wrong, apart from messages (net.c): visits every 50 ms or so and draws for each kind of
+ * fault whether it happens now. Servers fail in a minority at a time; a partition may cut anybody
+ * from any number of them, which makes people wait, and no more.
+ *
+ * A server forgets when it is restarted without its memory, or with an old one. Within the
+ * assumptions there are never more than a minority that did and do not vote again; in most worlds
+ * it is one after the other, as in a rolling restart. A clock that jumps forward would end leases
+ * early: that too is only within the assumptions while the server has no vote. */
+#include <string.h>
+
+#include "quorum.h"
+
+#define HOUR_US INT64_C(3600000000)
+
+static int any_client(world *w)
+{
+    return (int)draw(w, (uint64_t)w->plan.clients);
+}
+
+/* ---- Servers ---- */
+
+static bool is_afflicted(node *n)
+{
+    const world *w = n->world;
+    return n->down || n->dead || n->forgot || n->jumped_us != 0 ||
+           n->stalled_until_ns > w->now_ns || n->slow_until_ns > w->now_ns || !node_votes(n);
+}
+
+/* A server that may suffer something; NULL: enough of them do. */
+static node *any_victim(world *w)
+{
+    node *chosen = &w->nodes[draw(w, (uint64_t)w->plan.nodes)];
+    int others = 0;
+    for (int i = 0; i < w->plan.nodes; i++)
+        others += &w->nodes[i] != chosen && is_afflicted(&w->nodes[i]);
+    return others < w->plan.nodes - w->plan.quorum && !chosen->down ? chosen : NULL;
+}
+
+static void notice_votes(world *w)
+{
+    for (int i = 0; i < w->plan.nodes; i++) {
+        node *n = &w->nodes[i];
+        if (!n->forgot || !node_votes(n))
+            continue;
+        n->forgot = false;
+        w->stats.rejoined++;
+        world_log(w, "server %d: votes again", i);
+    }
+}
+
+static bool may_forget(world *w, const node *n)
+{
+    int forgetful = 0;
+    for (int i = 0; i < w->plan.nodes; i++)
+        forgetful += w->nodes[i].forgot && &w->nodes[i] != n;
+    if (w->plan.burst || n->forgot)
+        return forgetful < w->plan.nodes - w->plan.quorum;
+    return forgetful == 0 && (w->last_forgot_ns == 0 ||
+                              w->now_ns > w->last_forgot_ns + MS(w->plan.max_lease_ms + 1000));
+}
+
+static void restart_forgetting(node *n, const sim_image *image, const char *with)
+{
+    n->forgot = true;
+    n->world->last_forgot_ns = n->world->now_ns;
+    n->world->stats.forgetting++;
+    node_restart(n, image, with);
+}
+
+static void restart_with_data(node *n)
+{
+    sim_image *image = sim_server_copy(n->server);
+    node_restart(n, image, "its data");
+    sim_image_free(image);
+}
+
+static void restarts(world *w, node *n)
+{
+    if (n->old_copy == NULL || draw(w, 5) == 0) {
+        sim_image_free(n->old_copy);
+        n->old_copy = sim_server_copy(n->server);
+    }
+    if (fault_happens(w, FAULT_RESTART))
+        restart_with_data(n);
+    else if (may_forget(w, n) && fault_happens(w, FAULT_RESTART_EMPTY))
+        restart_forgetting(n, NULL, "nothing");
+    else if (may_forget(w, n) && fault_happens(w, FAULT_RESTART_OLD))
+        restart_forgetting(n, n->old_copy, "an old copy");
+}
+
+static void interruptions(world *w, node *n)
+{
+    if (n->stalled_until_ns <= w->now_ns && fault_happens(w, FAULT_STALL)) {
+        n->stalled_until_ns = w->now_ns + MS(draw_between(w, 1, 3000));
+        w->disturbed_ns = n->stalled_until_ns;
+        world_log(w, "server %d: stalls for %lld ms", n->index,
+                  (long long)((n->stalled_until_ns - w->now_ns) / 1000000));
+    }
+    if (fault_happens(w, FAULT_SLOW)) {
+        n->slow_until_ns = w->now_ns + MS(draw_between(w, 100, 3000));
+        world_log(w, "server %d: slow", n->index);
+    }
+    if (fault_happens(w, FAULT_FLUSH))
+        sim_server_flush_scripts(n->server);
+    if (fault_happens(w, FAULT_DOWN)) {
+        world_log(w, "server %d: down", n->index);
+        for (int i = 0; i < WIRES_MAX; i++)
+            if (n->wires[i].used && n->wires[i].server_open)
+                sim_server_disconnect(n->server, i);
+        net_break_all(n, draw(w, 3) > 0);
+        n->down = true;
+        world_schedule(w, (event){.kind = EVENT_NODE_UP, .node = n->index},
+                       MS(draw_between(w, 50, 3000)));
+    }
+}
+
+/* ---- Clocks ---- */
+
+void nemesis_jump(node *n, int64_t jump_us)
+{
+    n->jumped_us += jump_us;
+    world_log(n->world, "server %d: clock jumps by %lld ms", n->index, (long long)(jump_us / 1000));
+}
+
+static int64_t draw_jump_us(world *w)
+{
+    static const int64_t most_us[] = {5000000, 60000000, HOUR_US};
+    int64_t most = most_us[draw(w, 3)];
+    return draw_between(w, -most, most);
+}
+
+static void clocks(world *w, node *n)
+{
+    bool has_say = w->plan.kind != KIND_JUMPY && !n->forgot;
+    if (n->jumped_us == 0 && fault_happens(w, FAULT_CLOCK_BACK))
+        nemesis_jump(n, -1000 * draw_between(w, 1, 5000));
+    if (has_say || !fault_happens(w, FAULT_CLOCK_JUMP))
+        return;
+    if (w->plan.kind == KIND_JUMPY && n->jumped_us != 0 && draw(w, 2) == 0)
+        nemesis_jump(n, -n->jumped_us); /* it is put right */
+    else
+        nemesis_jump(n, draw_jump_us(w));
+}
+
+static void server_faults(world *w)
+{
+    node *n = any_victim(w);
+    if (n == NULL)
+        return;
+    node_set_clock(n);
+    clocks(w, n);
+    interruptions(w, n);
+    if (!n->down)
+        restarts(w, n);
+}
+
+/* ---- Clients ---- */
+
+void nemesis_part(world *w, int index, const bool *nodes, int64_t length_ns, bool drops)
+{
+    client *c = &w->clients[index];
+    char list[NODES_MAX + 1] = "";
+    memcpy(c->parted, nodes, sizeof(c->parted));
+    c->parted_until_ns = w->now_ns + length_ns;
+    c->parted_drops = drops;
+    if (!drops)
+        w->disturbed_ns = c->parted_until_ns;
+    for (int i = 0; i < w->plan.nodes; i++)
+        list[i] = nodes[i] ? 'x' : '.';
+    world_log(w, "client %d: parted from %s for %lld ms%s", index, list,
+              (long long)(length_ns / 1000000), drops ? "" : ", held back");
+}
+
+static void client_faults(world *w)
+{
+    if (fault_happens(w, FAULT_PAUSE))
+        client_pause(w, any_client(w), MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)));
+    int victim = any_client(w);
+    client *c = &w->clients[victim];
+    if (c->parted_until_ns <= w->now_ns && fault_happens(w, FAULT_PARTITION)) {
+        bool nodes[NODES_MAX] = {false};
+        for (int i = 0; i < w->plan.nodes; i++)
+            nodes[i] = draw(w, 2) == 0;
+        nemesis_part(w, victim, nodes, MS(draw_between(w, 50, 4000)), draw(w, 2) == 0);
+    }
+    if (c->alive && fault_happens(w, FAULT_PUSH_DEAF))
+        net_make_deaf(w, victim, (int)draw(w, (uint64_t)w->plan.nodes));
+    if (c->alive && !c->paused && fault_happens(w, FAULT_KILL))
+        client_kill(w, victim);
+    if (c->alive && fault_happens(w, FAULT_CANCEL)) {
+        int number = (int)draw(w, (uint64_t)w->plan.actors);
+        event e = {.kind = EVENT_ACTOR, .index = victim, .actor = number};
+        e.generation = (uint32_t)c->actors[number].generation + (c->generation << 32);
+        if (c->actors[number].state == ACTOR_ACQUIRES)
+            world_schedule(w, e, MS(1) / 10 * draw_between(w, 0, 50));
+    }
+}
+
+void nemesis_act(world *w)
+{
+    if (w->healing)
+        return;
+    client_faults(w);
+    server_faults(w);
+    notice_votes(w);
+    leaks_check(w);
+    world_schedule(w, (event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
+}
+
+/* Those who are paused or down come back by themselves. */
+void nemesis_heal(world *w)
+{
+    world_log(w, "healing");
+    w->healing = w->resting = true;
+    for (int i = 0; i < w->plan.clients; i++)
+        if (w->clients[i].parted_drops)
+            w->clients[i].parted_until_ns = 0;
+    for (int i = 0; i < w->plan.nodes; i++) {
+        node *n = &w->nodes[i];
+        n->slow_until_ns = 0;
+        for (int wire = 0; wire < WIRES_MAX; wire++)
+            if (n->wires[wire].used && n->wires[wire].half_open && n->wires[wire].client_open)
+                net_break(n, wire);
+    }
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Who waits is served in order. In quiet worlds in which everybody is fair: an acquire whose
+ * requests were in the queues of a majority before another one began at all gets the lock before
+ * that one. And how many script calls it takes: counted for each acquire, by the label that its
+ * requests carry. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lua/scripts.h"
+#include "quorum.h"
+
+/* The actor that acquires with this label; NULL: none does any more. */
+static actor *actor_of(world *w, const char *value, size_t length)
+{
+    const char *at = value + length;
+    char label[LABEL_SIZE];
+    int index = 0, number = 0;
+    while (at > value && at[-1] != '/')
+        at--;
+    if (at == value || value + length - at >= (ptrdiff_t)sizeof(label))
+        return NULL;
+    snprintf(label, sizeof(label), "%.*s", (int)(value + length - at), at);
+    if (sscanf(label, "w%d.%d.", &index, &number) != 2 || index >= w->plan.clients ||
+        number >= w->plan.actors)
+        return NULL;
+    actor *a = &w->clients[index].actors[number];
+    bool acquires = a->state == ACTOR_ACQUIRES && strcmp(a->subject.wish.label, label) == 0;
+    return w->clients[index].alive && acquires ? a : NULL;
+}
+
+static void notice(node *n, const char *value)
+{
+    world *w = n->world;
+    actor *a = actor_of(w, value, strlen(value));
+    if (a == NULL)
+        return;
+    a->queued |= 1u << n->index;
+    if (a->queued_ns == 0 && __builtin_popcount(a->queued) >= w->plan.quorum)
+        a->queued_ns = w->now_ns;
+}
+
+static void see_waiter(void *arg, const char *value, double score)
+{
+    if (score >= 0)
+        notice(arg, value);
+}
+
+void order_look(node *n)
+{
+    world *w = n->world;
+    for (int i = 0; w->plan.kind == KIND_QUIET && i < w->plan.locks; i++) {
+        const sim_lock *l = &w->locks[i];
+        const char *held = node_held_as(n, i);
+        if (held != NULL)
+            notice(n, held);
+        sim_server_members(n->server, l->side[SIDE_Q], l->side_length[SIDE_Q], see_waiter, n);
+    }
+}
+
+static void check_overtaken(world *w, int index, const actor *a)
+{
+    for (int i = 0; i < w->plan.clients; i++) {
+        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++) {
+            const actor *other = &w->clients[i].actors[n];
+            if (other == a || other->state != ACTOR_ACQUIRES || other->queued_ns == 0 ||
+                other->call.done || other->subject.wish.lock != a->subject.wish.lock)
+                continue;
+            if (other->queued_ns < a->call_began_ns)
+                world_fail(
+                    w, "client %d: %s has overtaken %s, which waits at a majority since %lld ms",
+                    index, a->subject.wish.label, other->subject.wish.label,
+                    (long long)(other->queued_ns / 1000000));
+        }
+    }
+    w->stats.served_in_order += a->queued_ns > 0;
+}
+
+void order_granted(world *w, int index, int number)
+{
+    const client *c = &w->clients[index];
+    const actor *a = &c->actors[number];
+    bool nested = false;
+    for (int i = 0; i < HANDLES_MAX; i++)
+        nested |= c->handles[i].hold == a->call.hold && c->handles[i].nested;
+    if (w->plan.all_fair && !nested)
+        check_overtaken(w, index, a);
+    if (nested || w->plan.kind != KIND_QUIET)
+        return;
+    w->stats.messages += a->messages;
+    if (a->messages > w->stats.messages_max)
+        w->stats.messages_max = a->messages;
+}
+
+/* ---- What servers do ---- */
+
+static const char *script_name(const char *sha1)
+{
+    for (int i = 0; i < HF__SCRIPT_COUNT; i++)
+        if (strcmp(hf__scripts[i].sha1, sha1) == 0)
+            return hf__scripts[i].name;
+    return "a script";
+}
+
+/* Of a value: its number and its label, which is what matters in a trace. */
+static int put_short(char *place, size_t capacity, const char *value, size_t length)
+{
+    const char *number = memchr(value, ':', length), *label = value + length;
+    while (label > value && label[-1] != '/')
+        label--;
+    if (number == NULL || length < 34 || number != value + 32 || label == value)
+        return snprintf(place, capacity, " %.*s", (int)length, value);
+    return snprintf(place, capacity, " %.*s/%.*s", (int)strcspn(number + 1, "@"), number + 1,
+                    (int)(value + length - label), label);
+}
+
+static void trace_script(node *n, const char *sha1, const hf__slice *arguments, int count)
+{
+    char text[TRACE_TEXT];
+    int used = snprintf(text, sizeof(text), "server %d: %s", n->index, script_name(sha1));
+    for (int i = 0; i < count && used < TRACE_TEXT - 80; i++)
+        used += put_short(text + used, sizeof(text) - (size_t)used, arguments[i].bytes,
+                          arguments[i].length);
+    for (int i = 0; i < n->world->plan.locks && used < TRACE_TEXT - 60; i++) {
+        const char *held = node_held_as(n, i);
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "%s", i == 0 ? " =>" : ",");
+        used += held == NULL
+                    ? snprintf(text + used, sizeof(text) - (size_t)used, " free")
+                    : put_short(text + used, sizeof(text) - (size_t)used, held, strlen(held));
+    }
+    world_log(n->world, "%s", text);
+}
+
+void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int count)
+{
+    node *n = arg;
+    const actor *counted = NULL;
+    for (int i = 0; i < count; i++) {
+        actor *a = actor_of(n->world, arguments[i].bytes, arguments[i].length);
+        if (a == NULL || a == counted)
+            continue;
+        a->messages++;
+        counted = a; /* a call may name it twice */
+    }
+    trace_script(n, sha1, arguments, count);
+}
+
+void order_published(void *arg, const char *channel, size_t channel_length, const char *message,
+                     size_t length)
+{
+    const node *n = arg;
+    world_log(n->world, "server %d: tells %.*s: %.*s", n->index, (int)channel_length, channel,
+              (int)length, message);
+}

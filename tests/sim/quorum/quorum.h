@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* The simulated world of a quorum: several servers (../server.h), each with a clock of its own,
+ * and clients that run the same src/core, all from one seed and in virtual time. It stands beside
+ * the world with one server (../sim.h), which knows much more about that one. The files:
+ *
+ *   main.c     seeds, mutants, statistics        plan.c      what a seed draws
+ *   world.c    the queue of events, the trace    net.c       wires between clients and servers
+ *   node.c     servers and their clocks          nemesis.c   what goes wrong, and with how many
+ *   client.c   clients and their clocks          scenario.c  stories with a known end
+ *   actor.c    what applications do              mutants.c   deliberate bugs that must be caught
+ *
+ * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
+ * (fences and the register that they protect), order.c (who waits is served, in order, by so many
+ * messages), leaks.c (nothing is held or queued for nobody).
+ *
+ * A hold may have another value at each server, and a new one whenever it has yielded. What all of
+ * them have in common is the label, which the world makes and no other acquire has. */
+#ifndef HF_SIM_QUORUM_H
+#define HF_SIM_QUORUM_H
+
+#include <holdfast.h>
+
+#include "base/buffer.h"
+#include "core/core.h"
+#include "plan.h"
+#include "server.h"
+
+enum {
+    NODES_MAX = 5,
+    CLIENTS_MAX = 10,
+    ACTORS_MAX = 4,  /* of one client */
+    HANDLES_MAX = 8, /* of one client */
+    LOCKS = 2,
+    NO_OWNER = -1,
+    WIRES_MAX = SIM_CONNECTIONS_MAX, /* of one server */
+    LINKS_MAX = NODES_MAX * (HF_LINKS_MAX + 1),
+    FENCES_MAX = 8192, /* remembered fences; a power of two */
+    LABEL_SIZE = 24,
+    TRACE_LINES = 1500,
+    TRACE_TEXT = 200
+};
+
+#define MS(n)  ((int64_t)(n)*1000000)
+#define OWNERS 1
+
+typedef struct world world;
+
+/* ---- Servers ---- */
+
+typedef struct sim_wire {
+    bool used;
+    uint64_t generation;
+    int client;
+    uint64_t client_generation;
+    int link;
+    bool client_open, server_open;
+    bool half_open;
+    int64_t last_to_server_ns, last_to_client_ns; /* arrivals are in order */
+} sim_wire;
+
+typedef struct node {
+    world *world;
+    int index;
+    sim_server *server;
+    sim_watch watch;
+    bool down;
+    bool dead;   /* for the whole run */
+    bool forgot; /* it was restarted without all of its memory, and has no vote since */
+    int64_t stalled_until_ns, slow_until_ns;
+    int64_t rate_ppm, offset_us;
+    int64_t jumped_us; /* of its offset: what is not right */
+    sim_image *old_copy;
+    sim_wire wires[WIRES_MAX];
+} node;
+
+/* ---- Clients ---- */
+
+typedef enum actor_state {
+    ACTOR_THINKS,
+    ACTOR_ACQUIRES,
+    ACTOR_WORKS,
+    ACTOR_EXTENDS,
+    ACTOR_RELEASES,
+    ACTOR_DONE
+} actor_state;
+
+typedef struct sim_wish { /* of an acquire */
+    int lock;
+    int owner;      /* or NO_OWNER */
+    uint64_t party; /* who may hold it several times: a thread or an owner; never 0 */
+    bool reenters, fair;
+    int64_t lease_ms, interval_ms;
+    char label[LABEL_SIZE];
+} sim_wish;
+
+/* In the hands of an application, from the grant to the release. */
+typedef struct handle {
+    hf_hold *hold;       /* NULL: none */
+    const hf_hold *real; /* the hold that it is a handle of */
+    int actor;
+    bool nested; /* got by re-entering */
+    bool moved;  /* got from another thread of the client */
+    sim_wish wish;
+    uint64_t fence;
+    int64_t granted_ns;
+    bool lost;
+    /* What it has read in the register. */
+    bool writes, fence_accepted;
+    int64_t fenced_value;
+} handle;
+
+typedef struct actor {
+    actor_state state;
+    uint64_t generation; /* of its EVENT_ACTOR */
+    uint64_t thread, party;
+    hf__call call;
+    handle subject; /* what the call is about */
+    int64_t bound_ns, call_began_ns, paused_before_ns;
+    uint64_t told_own, told_else; /* highest fences told before, to its party and to others */
+    unsigned queued;              /* at which servers it has been seen to wait, or to hold */
+    int64_t queued_ns;            /* since when at a majority; 0: it is not */
+    int64_t messages;             /* scripts that were run for its acquire */
+    int steps_left;               /* of work */
+    bool final;                   /* in the last round */
+} actor;
+
+typedef struct client {
+    bool alive;
+    uint64_t generation;
+    hf__core *core;
+    hf__config config;
+    uint64_t numbers, threads;
+    int links[LINKS_MAX]; /* wire + 1; 0: none */
+    int64_t wakes_ns;     /* when an EVENT_WAKE is scheduled; INT64_MAX: none is */
+    bool paused;
+    int64_t paused_since_ns, resumes_ns, paused_total_ns;
+    int64_t rate_ppm; /* its clock runs at 1 + that / 1e6 */
+    int64_t clock_base_ns;
+    bool parted[NODES_MAX]; /* it cannot talk to these, */
+    int64_t parted_until_ns;
+    bool parted_drops; /* and what it says is lost, or late */
+    handle handles[HANDLES_MAX];
+    actor actors[ACTORS_MAX];
+    hf__call close_call;
+} client;
+
+/* ---- The world ---- */
+
+typedef enum event_kind {
+    EVENT_WAKE,       /* client: its core's timer */
+    EVENT_ACTOR,      /* client, actor: goes on with what it does */
+    EVENT_RESUME,     /* client */
+    EVENT_START,      /* client */
+    EVENT_CONNECTED,  /* wire */
+    EVENT_REFUSED,    /* wire */
+    EVENT_TO_SERVER,  /* wire, bytes */
+    EVENT_TO_CLIENT,  /* wire, bytes */
+    EVENT_CLIENT_END, /* wire: the client learns that it is broken */
+    EVENT_SERVER_END, /* wire: the server learns it */
+    EVENT_NODE_UP,    /* node */
+    EVENT_NEMESIS
+} event_kind;
+
+typedef struct event {
+    int64_t at_ns;
+    uint64_t order; /* of scheduling: events at the same time happen in this order */
+    event_kind kind;
+    int node;
+    int index; /* client or wire */
+    int actor;
+    uint64_t generation; /* of the client or wire it was meant for */
+    char *bytes;
+    size_t count;
+} event;
+
+typedef struct sim_lock {
+    char side[4][64]; /* its side keys, as in side_letters */
+    size_t side_length[4];
+    uint64_t told_threads, told_owner[OWNERS]; /* highest fences */
+    int64_t value, acknowledged;               /* of the register */
+    uint64_t highest;                          /* fence that the register has seen */
+} sim_lock;
+
+enum { SIDE_Q, SIDE_F, SIDE_W, SIDE_H, SIDES };
+
+typedef struct seen_fence { /* whose it is */
+    uint64_t fence, party;
+    int lock;
+} seen_fence;
+
+typedef struct stats {
+    int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, nested, joined;
+    int64_t fenced_writes, fenced_refusals, forgetting, rejoined, served_in_order;
+    int64_t messages, messages_max; /* of acquires that were granted */
+    int64_t faults[FAULT_COUNT];
+} stats;
+
+struct world {
+    uint64_t seed, random;
+    plan plan;
+    int64_t now_ns; /* true time */
+    uint64_t orders;
+    event *queue; /* a binary heap */
+    size_t queue_count, queue_capacity;
+    hf__url urls[NODES_MAX];
+    node nodes[NODES_MAX];
+    client clients[CLIENTS_MAX];
+    sim_lock locks[LOCKS];
+    uint64_t parties, labels;
+    int64_t last_forgot_ns; /* when a server last did; 0: none has */
+    int64_t gave_up_ns;     /* when a client last stopped trying to release */
+    int64_t disturbed_ns;   /* when a server last stood still, or a partition held things back */
+    bool healing;           /* no faults any more */
+    bool resting;           /* nobody begins anything */
+    bool finished;
+    stats stats;
+    char failure[400]; /* empty: none */
+    char trace[TRACE_LINES][TRACE_TEXT];
+    uint64_t trace_count, trace_hash;
+    bool print_trace;
+    seen_fence fences_seen[FENCES_MAX];
+};
+
+extern const char *const lock_names[LOCKS];
+extern const char *const owner_names[OWNERS];
+extern bool sim_allocation_fails; /* the next one of a client */
+
+/* world.c */
+uint64_t draw(world *world, uint64_t limit); /* 0 to limit - 1 */
+int64_t draw_between(world *world, int64_t low, int64_t high);
+bool fault_happens(world *world, sim_fault fault); /* one occasion; counts it */
+void world_begin(world *world, uint64_t seed, const plan *plan, bool print_trace);
+void world_run(world *world, uint64_t seed, int nodes, bool print_trace);
+void world_run_until(world *w, int64_t until_ns, bool (*over)(const world *));
+void world_free(world *world);
+void world_schedule(world *world, event event, int64_t delay_ns);
+void world_log(world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void world_fail(world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* node.c */
+void node_begin(world *world, int index);
+void node_free(node *node);
+int64_t node_now_us(const node *node);
+void node_set_clock(node *node);
+bool node_votes(node *node); /* by what it has written down */
+void node_restart(node *node, const sim_image *image, const char *with);
+const char *node_held_as(node *node, int lock); /* NULL: it is free */
+/* Whether the hold with this label has the lock there, at this moment of the server's clock. */
+bool node_has(node *node, const sim_wish *wish, const char *label);
+bool has_label(const char *value, const char *label); /* a value of a hold */
+
+/* net.c */
+void net_connect(world *world, int client, int link);
+void net_close(world *world, int client, int link); /* by the client */
+void net_send(world *world, int client, int link, const char *bytes, size_t count);
+void net_break(node *node, int wire);
+void net_break_all(node *node, bool clients_learn);
+void net_make_deaf(world *world, int client, int node); /* the subscription */
+void net_handle(world *world, event *event);
+
+/* client.c */
+void client_start(world *world, int index);
+void client_kill(world *world, int index);
+void client_free(client *client);
+void client_pause(world *world, int index, int64_t length_ns);
+void client_step(world *world, int index, hf__event *event);
+hf__instant client_now(const world *world, const client *client);
+void client_handle(world *world, const event *event);
+void client_close_all(world *world);
+bool client_all_closed(const world *world);
+
+/* actor.c */
+void actor_begin(world *world, int index, int number);
+void actor_go_on(world *world, int index, int number);
+void actor_call_done(world *world, int index, int number);
+void actor_acquire(world *world, int index, int number, sim_wish wish, hf__call limits);
+handle *actor_handle(client *client, int number); /* one of its own; NULL: it has none */
+void actor_finish_round(world *world);            /* everybody once more */
+bool actor_all_done(const world *world);
+bool actor_all_rest(const world *world); /* nobody waits and nobody holds */
+
+/* nemesis.c */
+void nemesis_act(world *world);
+void nemesis_heal(world *world);
+void nemesis_part(world *world, int client, const bool *nodes, int64_t length_ns, bool drops);
+void nemesis_jump(node *node, int64_t jump_us);
+
+/* check.c */
+void check_beliefs(world *world); /* after every step of anybody */
+void check_call(world *world, int client, int actor);
+bool check_valid(const world *world, const client *client, const handle *handle);
+/* Of the hold that a handle stands for: another thread may have begun it. False: it has none. */
+bool check_label(const handle *handle, char label[LABEL_SIZE]);
+
+/* leaks.c */
+void leaks_check(world *world); /* now and then */
+void leaks_check_end(world *world);
+
+/* order.c */
+void order_look(node *node); /* who waits there now */
+void order_granted(world *world, int client, int actor);
+/* What the servers are watched by. */
+void order_ran(void *node, const char *sha1, const hf__slice *arguments, int count);
+void order_published(void *node, const char *channel, size_t channel_length, const char *message,
+                     size_t length);
+
+/* fences.c */
+void fences_begin(world *world);
+void fences_call_begins(world *world, actor *actor);
+void fences_granted(world *world, int client, actor *actor, handle *handle);
+bool fences_write(world *world, int client, const handle *handle); /* false: refused */
+void fences_end(world *world);
+
+/* mutants.c */
+typedef struct mutant {
+    const char *name;
+    const char *what;
+    int core;       /* HF__MUTANT_... */
+    int seeds;      /* within which it must be caught */
+    uint64_t first; /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
+} mutant;
+
+extern const mutant mutants[];
+extern const int mutant_count;
+
+/* scenario.c */
+int scenario_run(world *world, const char *name, bool print_trace); /* 0: as it should be */
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Stories with a known end.
+ *
+ * jump: the counter-example to locks on a majority. Five servers A to E; a gets A, B and C while D
+ * and E are out of its reach. As long as clocks are right, b, who reaches C, D and E, is refused.
+ * Then C's clock jumps, its copy expires, and b gets C, D and E while a still believes in A, B and
+ * C: exactly there two holds overlap. But b's fence is larger, and the register that has seen it
+ * refuses a's late write.
+ *
+ * contenders: ten clients that want one lock at the same moment get it one after the other, and how
+ * many script calls that takes is shown. */
+#include <stdio.h>
+#include <string.h>
+
+#include "quorum.h"
+
+#define EXPECT(w, condition)                                                     \
+    do {                                                                         \
+        if (!(condition))                                                        \
+            world_fail(w, "line %d: not as expected: %s", __LINE__, #condition); \
+    } while (0)
+
+static plan calm_plan(int nodes, int clients)
+{
+    return (plan){.kind = KIND_QUIET,
+                  .nodes = nodes,
+                  .quorum = nodes / 2 + 1,
+                  .clients = clients,
+                  .actors = 1,
+                  .locks = 1,
+                  .all_fair = true,
+                  .scripted = true,
+                  .links = 1,
+                  .delay_ns = MS(1),
+                  .lease_min_ms = 3000,
+                  .lease_max_ms = 3000,
+                  .max_lease_ms = 5000,
+                  .connect_timeout_ms = 200,
+                  .reply_timeout_ms = 200,
+                  .call_timeout_ms = 400,
+                  .fence_keep_ms = 3600000,
+                  .work_ms = 10};
+}
+
+static sim_wish plain_wish(const world *w, int client_index)
+{
+    return (sim_wish){.owner = NO_OWNER,
+                      .party = w->clients[client_index].actors[0].party,
+                      .fair = true,
+                      .lease_ms = w->plan.lease_max_ms};
+}
+
+/* ---- jump ---- */
+
+static bool nobody_acquires(const world *w)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        if (w->clients[i].actors[0].state == ACTOR_ACQUIRES)
+            return false;
+    return true;
+}
+
+/* One try; NULL: refused. */
+static handle *try_once(world *w, int index)
+{
+    actor_acquire(w, index, 0, plain_wish(w, index), (hf__call){0});
+    world_run_until(w, w->now_ns + MS(1000), nobody_acquires);
+    return actor_handle(&w->clients[index], 0);
+}
+
+static void tell_jump(world *w, bool jumps)
+{
+    static const bool d_and_e[NODES_MAX] = {[3] = true, [4] = true};
+    static const bool a_and_b[NODES_MAX] = {[0] = true, [1] = true};
+    for (int i = 0; i < 2; i++)
+        client_start(w, i);
+    nemesis_part(w, 0, d_and_e, MS(60000), true);
+    nemesis_part(w, 1, a_and_b, MS(60000), true);
+    handle *a = try_once(w, 0);
+    EXPECT(w, a != NULL);
+    EXPECT(w, try_once(w, 1) == NULL);
+    if (a == NULL)
+        return;
+    if (jumps) {
+        w->plan.kind = KIND_JUMPY; /* from here on only fences are promised */
+        nemesis_jump(&w->nodes[2], 10000000);
+    }
+    handle *b = try_once(w, 1);
+    EXPECT(w, check_valid(w, &w->clients[0], a));
+    EXPECT(w, (b != NULL) == jumps);
+    if (b == NULL)
+        return;
+    EXPECT(w, check_valid(w, &w->clients[1], b));
+    EXPECT(w, w->stats.overlaps > 0);
+    EXPECT(w, b->fence > a->fence);
+    EXPECT(w, fences_write(w, 1, b));
+    EXPECT(w, !fences_write(w, 0, a));
+    fences_end(w);
+    printf("jump: a and b overlap, with fences %llu and %llu; a's late write is refused\n",
+           (unsigned long long)a->fence, (unsigned long long)b->fence);
+}
+
+/* ---- contenders ---- */
+
+enum { CONTENDERS = 10, CONTENDER_RUNS = 40 };
+
+static bool nobody_is_left(const world *w)
+{
+    return w->stats.grants == CONTENDERS;
+}
+
+static void tell_contenders(world *w)
+{
+    for (int i = 0; i < CONTENDERS; i++)
+        client_start(w, i);
+    for (int i = 0; i < CONTENDERS; i++)
+        actor_acquire(w, i, 0, plain_wish(w, i), (hf__call){.wait_ms = -1});
+    w->plan.scripted = false; /* who has got it works, and releases */
+    w->resting = true;        /* and does nothing more */
+    world_run_until(w, MS(60000), nobody_is_left);
+    EXPECT(w, w->stats.grants == CONTENDERS);
+    EXPECT(w, w->now_ns < MS(10000)); /* nobody waited for a lease to end */
+}
+
+/* ---- All ---- */
+
+static int end(world *w)
+{
+    bool failed = w->failure[0] != '\0';
+    if (failed)
+        printf("seed %llu: %s\n", (unsigned long long)w->seed, w->failure);
+    world_free(w);
+    return failed;
+}
+
+static int run_contenders(world *w, bool print_trace)
+{
+    int failed = 0;
+    for (int nodes = 3; nodes <= NODES_MAX; nodes += 2) {
+        int64_t most = 0, sum = 0;
+        plan p = calm_plan(nodes, CONTENDERS);
+        for (uint64_t seed = 1; seed <= CONTENDER_RUNS; seed++) {
+            world_begin(w, seed, &p, print_trace);
+            tell_contenders(w);
+            sum += w->stats.messages;
+            most = w->stats.messages_max > most ? w->stats.messages_max : most;
+            failed |= end(w);
+        }
+        printf("contenders: %d clients, %d servers: %.1f script calls for an acquire, at most "
+               "%lld\n",
+               CONTENDERS, nodes, (double)sum / (CONTENDER_RUNS * CONTENDERS), (long long)most);
+    }
+    return failed;
+}
+
+int scenario_run(world *w, const char *name, bool print_trace)
+{
+    if (strcmp(name, "contenders") == 0)
+        return run_contenders(w, print_trace);
+    if (strcmp(name, "jump") != 0)
+        return 2;
+    int failed = 0;
+    for (int jumps = 0; jumps <= 1; jumps++) {
+        plan p = calm_plan(5, 2);
+        world_begin(w, 1, &p, print_trace);
+        tell_jump(w, jumps == 1);
+        failed |= end(w);
+    }
+    return failed;
+}
