@@ -11,7 +11,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test test-poll tsan sim sim-build mutants chaos fuzz demo record bench install uninstall deb \
+.PHONY: all test test-poll tsan sim sim-quorum sim-build mutants chaos fuzz demo record bench install uninstall deb \
         deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
@@ -48,6 +48,7 @@ SEEDS   := 1000
 FIRST   := 1
 SECONDS := 60
 SIM     := $(BUILD)/sim/tests/sim/holdfast-sim
+QUORUM  := $(BUILD)/sim/tests/sim/holdfast-quorum-sim
 
 sim-build: packages
 	@$(CMAKE) -B $(BUILD)/sim -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOLDFAST_TESTS=ON >/dev/null
@@ -56,9 +57,16 @@ sim-build: packages
 sim: sim-build
 	@$(SIM) $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS) --first $(FIRST) --jobs 2) \
 	    $(if $(MUTANT),--mutant $(MUTANT))
+	@$(if $(SEED)$(MUTANT),,$(MAKE) --no-print-directory sim-quorum)
+
+# The world with several servers; NODES=n for always so many.
+sim-quorum: sim-build
+	@$(QUORUM) $(if $(SEED),--seed $(SEED) --trace,--seeds $(SEEDS) --first $(FIRST) --jobs 2) \
+	    $(if $(MUTANT),--mutant $(MUTANT)) $(if $(NODES),--nodes $(NODES))
 
 mutants: sim-build
 	@$(SIM) --mutants
+	@$(QUORUM) --mutants
 
 chaos: sim-build
 	@$(BUILD)/sim/tests/chaos/holdfast-chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))

@@ -64,11 +64,11 @@ static void print_failure(const world *w, const options *o)
     for (uint64_t i = w->trace_count - shown; i < w->trace_count; i++)
         puts(w->trace[i % TRACE_LINES]);
     printf("\nseed %llu failed: %s\n", (unsigned long long)w->seed, w->failure);
-    printf("replay: holdfast-quorum-sim --seed %llu --trace", (unsigned long long)w->seed);
+    printf("replay: make sim-quorum SEED=%llu", (unsigned long long)w->seed);
     if (o->nodes > 0)
-        printf(" --nodes %d", o->nodes);
+        printf(" NODES=%d", o->nodes);
     if (mutant_name() != NULL)
-        printf(" --mutant %s", mutant_name());
+        printf(" MUTANT=%s", mutant_name());
     puts("");
 }
 

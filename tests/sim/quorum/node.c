@@ -57,6 +57,7 @@ void node_restart(node *n, const sim_image *image, const char *with)
 
 /* ---- What it has ---- */
 
+/* The key says '<run id> <base>'. */
 bool node_votes(node *n)
 {
     node_set_clock(n);
@@ -64,7 +65,7 @@ bool node_votes(node *n)
     char kept[64];
     if (voter == NULL)
         return false;
-    snprintf(kept, sizeof(kept), "run_id:%s\r\n", voter);
+    snprintf(kept, sizeof(kept), "run_id:%.*s\r\n", (int)strcspn(voter, " "), voter);
     const char *words[] = {"INFO", "server"};
     return strstr(sim_server_run(n->server, 2, words), kept) != NULL;
 }
