@@ -111,6 +111,7 @@ static hf__config configuration(world *w, int index, uint64_t generation)
                          .max_lease = hf__span_ms(p->max_lease_ms),
                          .drift_ppm = 10000,
                          .drift = hf__span_ms(2),
+                         .durable_servers = p->durable,
                          .links = p->links,
                          .local_turns = p->all_fair ? 0 : p->local_turns,
                          .seed = draw(w, UINT64_MAX)};

@@ -37,7 +37,7 @@ static node *any_victim(world *w)
     return others < w->plan.nodes - w->plan.quorum && !chosen->down ? chosen : NULL;
 }
 
-static void notice_votes(world *w)
+void nemesis_notice_votes(world *w)
 {
     for (int i = 0; i < w->plan.nodes; i++) {
         node *n = &w->nodes[i];
@@ -60,7 +60,7 @@ static bool may_forget(world *w, const node *n)
                               w->now_ns > w->last_forgot_ns + MS(w->plan.max_lease_ms + 1000));
 }
 
-static void restart_forgetting(node *n, const sim_image *image, const char *with)
+void nemesis_forget(node *n, const sim_image *image, const char *with)
 {
     n->forgot = true;
     n->world->last_forgot_ns = n->world->now_ns;
@@ -84,9 +84,9 @@ static void restarts(world *w, node *n)
     if (fault_happens(w, FAULT_RESTART))
         restart_with_data(n);
     else if (may_forget(w, n) && fault_happens(w, FAULT_RESTART_EMPTY))
-        restart_forgetting(n, NULL, "nothing");
+        nemesis_forget(n, NULL, "nothing");
     else if (may_forget(w, n) && fault_happens(w, FAULT_RESTART_OLD))
-        restart_forgetting(n, n->old_copy, "an old copy");
+        nemesis_forget(n, n->old_copy, "an old copy");
 }
 
 static void interruptions(world *w, node *n)
@@ -203,7 +203,7 @@ void nemesis_act(world *w)
         return;
     client_faults(w);
     server_faults(w);
-    notice_votes(w);
+    nemesis_notice_votes(w);
     leaks_check(w);
     world_schedule(w, (event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
 }

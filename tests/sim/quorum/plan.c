@@ -51,6 +51,8 @@ static void draw_times(plan *p, uint64_t *random)
     p->lease_min_ms = between(random, 300, 1000);
     p->lease_max_ms = p->lease_min_ms + between(random, 0, 2000);
     p->max_lease_ms = between(random, 3000, 5000);
+    if (one_in(random, 3))
+        p->lease_max_ms = p->max_lease_ms;
     p->connect_timeout_ms = between(random, 80, 400);
     p->reply_timeout_ms = between(random, 80, 500);
     p->call_timeout_ms = p->reply_timeout_ms + between(random, 0, 800);
@@ -84,4 +86,7 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
     p->dead_stall = one_in(&random, 2);
     draw_times(p, &random);
     draw_faults(p, &random);
+    p->durable = one_in(&random, 8);
+    if (p->durable)
+        p->chance[FAULT_RESTART_EMPTY] = p->chance[FAULT_RESTART_OLD] = 0;
 }

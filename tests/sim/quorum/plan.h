@@ -49,6 +49,7 @@ typedef struct plan {
     bool burst;     /* as many servers as may forget at once, otherwise one after the other */
     bool very_late; /* requests may come when their tombstone is gone */
     bool fresh;     /* the servers have just been started */
+    bool durable;   /* they never forget, and the clients know it */
     bool scripted;  /* nobody does anything by himself: a scenario says what */
     int links, local_turns;
     int64_t delay_ns; /* of an ordinary message, up to that */

@@ -284,6 +284,8 @@ void nemesis_act(world *world);
 void nemesis_heal(world *world);
 void nemesis_part(world *world, int client, const bool *nodes, int64_t length_ns, bool drops);
 void nemesis_jump(node *node, int64_t jump_us);
+void nemesis_forget(node *node, const sim_image *image, const char *with); /* restarts it */
+void nemesis_notice_votes(world *world); /* of servers that had forgotten */
 
 /* check.c */
 void check_beliefs(world *world); /* after every step of anybody */

@@ -7,6 +7,9 @@
  * C: exactly there two holds overlap. But b's fence is larger, and the register that has seen it
  * refuses a's late write.
  *
+ * rolling: every server in turn is restarted without its memory, each when the one before has a
+ * vote again, while a holds the lock: it never loses it, and b never gets it.
+ *
  * contenders: ten clients that want one lock at the same moment get it one after the other, and how
  * many script calls that takes is shown. */
 #include <stdio.h>
@@ -100,6 +103,44 @@ static void tell_jump(world *w, bool jumps)
            (unsigned long long)a->fence, (unsigned long long)b->fence);
 }
 
+/* ---- rolling ---- */
+
+static void restart_one(world *w, int index, const handle *a)
+{
+    node *n = &w->nodes[index];
+    nemesis_forget(n, NULL, "nothing");
+    for (int64_t until_ns = w->now_ns + MS(2 * w->plan.max_lease_ms + 2000);
+         w->now_ns < until_ns;) {
+        world_run_until(w, w->now_ns + MS(300), NULL);
+        nemesis_notice_votes(w);
+        EXPECT(w, check_valid(w, &w->clients[0], a));
+        EXPECT(w, try_once(w, 1) == NULL);
+        if (w->failure[0] != '\0')
+            return;
+    }
+    EXPECT(w, !n->forgot);
+    EXPECT(w, node_has(n, &a->wish, a->wish.label)); /* it has been given a copy */
+}
+
+static void tell_rolling(world *w)
+{
+    for (int i = 0; i < 2; i++)
+        client_start(w, i);
+    sim_wish wanted = plain_wish(w, 0);
+    wanted.interval_ms = wanted.lease_ms / 3;
+    actor_acquire(w, 0, 0, wanted, (hf__call){0});
+    world_run_until(w, MS(1000), nobody_acquires);
+    handle *a = actor_handle(&w->clients[0], 0);
+    EXPECT(w, a != NULL);
+    for (int i = 0; i < w->plan.nodes && w->failure[0] == '\0'; i++)
+        restart_one(w, i, a);
+    if (w->failure[0] != '\0')
+        return;
+    EXPECT(w, hf__hold_fence(a->hold) == a->fence);
+    EXPECT(w, fences_write(w, 0, a));
+    printf("rolling: %d servers were restarted, and the lock was held throughout\n", w->plan.nodes);
+}
+
 /* ---- contenders ---- */
 
 enum { CONTENDERS = 10, CONTENDER_RUNS = 40 };
@@ -157,13 +198,17 @@ int scenario_run(world *w, const char *name, bool print_trace)
 {
     if (strcmp(name, "contenders") == 0)
         return run_contenders(w, print_trace);
-    if (strcmp(name, "jump") != 0)
-        return 2;
     int failed = 0;
-    for (int jumps = 0; jumps <= 1; jumps++) {
-        plan p = calm_plan(5, 2);
+    bool jump = strcmp(name, "jump") == 0;
+    if (!jump && strcmp(name, "rolling") != 0)
+        return 2;
+    for (int i = 0; i <= 1; i++) {
+        plan p = calm_plan(jump ? 5 : 3 + 2 * i, 2);
         world_begin(w, 1, &p, print_trace);
-        tell_jump(w, jumps == 1);
+        if (jump)
+            tell_jump(w, i == 1);
+        else
+            tell_rolling(w);
         failed |= end(w);
     }
     return failed;
