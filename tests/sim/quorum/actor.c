@@ -84,7 +84,7 @@ static hf_hold *new_hold(client *c, int index, const actor *a, const sim_wish *w
                             .host = "sim",
                             .pid = (uint64_t)index,
                             .thread = a->thread,
-                            .number = ++c->numbers},
+                            .number = c->numbers += HF__NUMBER_STEP},
                     .prefix = {"", 0},
                     .name = hf__slice_text(lock_names[wish->lock]),
                     .owner =

@@ -23,8 +23,8 @@ static int any_client(world *w)
 static bool is_afflicted(node *n)
 {
     const world *w = n->world;
-    return n->down || n->dead || n->forgot || n->jumped_us != 0 ||
-           n->stalled_until_ns > w->now_ns || n->slow_until_ns > w->now_ns || !node_votes(n);
+    bool jumped = w->plan.kind == KIND_JUMPY && n->jumped_us != 0;
+    return n->down || n->dead || n->forgot || jumped || n->stalled_until_ns > w->now_ns || n->slow_until_ns > w->now_ns || !node_votes(n);
 }
 
 /* A server that may suffer something; NULL: enough of them do. */
@@ -202,8 +202,8 @@ void nemesis_act(world *w)
     if (w->healing)
         return;
     client_faults(w);
-    server_faults(w);
     nemesis_notice_votes(w);
+    server_faults(w);
     leaks_check(w);
     world_schedule(w, (event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
 }

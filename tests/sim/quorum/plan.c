@@ -41,8 +41,11 @@ static void draw_faults(plan *p, uint64_t *random)
         if (drawn && p->kind != KIND_QUIET)
             p->chance[i] = highest[i] * share;
     }
-    if (p->kind == KIND_JUMPY)
-        p->chance[FAULT_CLOCK_JUMP] = highest[FAULT_CLOCK_JUMP];
+    if (p->kind != KIND_JUMPY)
+        return;
+    p->chance[FAULT_CLOCK_JUMP] = highest[FAULT_CLOCK_JUMP];
+    if (one_in(random, 2)) /* what fences fear most: clocks that jump, and then forget */
+        p->chance[FAULT_RESTART_EMPTY] = highest[FAULT_RESTART_EMPTY];
 }
 
 static void draw_times(plan *p, uint64_t *random)
