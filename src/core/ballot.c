@@ -450,3 +450,11 @@ void hf__ballot_release_late(const hf_hold *main, hf_error *error)
              "%d of %d servers gave no answer in time; the release goes on in the background",
              silent, servers_of(main));
 }
+
+/* The leases are over: its votes, if they still have something to give back, do so by themselves. */
+void hf__ballot_release_over(hf_hold *main)
+{
+    hf_error late;
+    hf__ballot_release_late(main, &late);
+    finish_release(main, late.status, late.text);
+}

@@ -138,6 +138,10 @@ void hf__release_timer(hf_hold *hold)
     if (!hf__before(core->now, hold->give_up)) {
         if (!hf__vote_of_nobody(hold))
             hf__log(core, HF_LOG_WARNING, "a release was not answered; its lease is over now");
+        if (hold->ballot != NULL) {
+            hf__ballot_release_over(hold);
+            return;
+        }
         if (hold->call != NULL)
             end_unknown(hold, "before the lease was over");
         hf__hold_over(hold);

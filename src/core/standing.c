@@ -355,7 +355,8 @@ static void distrust(hf__link *link)
             continue;
         if (vote->requests[HF__REQUEST_ACQUIRE].place == HF__WAITING) {
             hf__link_withdraw(&vote->requests[HF__REQUEST_ACQUIRE]);
-            hf__list_append(&link->server->gated, &vote->vote->gate);
+            if (!hf__node_linked(&vote->vote->gate))
+                hf__list_append(&link->server->gated, &vote->vote->gate);
         } else if (vote->stage == HF__HOLD_HELD) {
             hf__hold_lose(vote, HF_REASON_GONE, "the server was restarted");
             hf__hold_settle(vote);
