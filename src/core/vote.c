@@ -329,8 +329,8 @@ void hf__vote_released(hf_hold *vote, bool released)
 {
     hf_hold *main = vote->vote->main;
     int server = hf__vote_server(vote);
-    if (main == NULL)
-        return;
+    if (main == NULL || main->stage != HF__HOLD_RELEASING)
+        return; /* one that ended without a grant, and was given back in case that there was one */
     let_go(vote);
     hf__ballot_released(main, server, released);
 }

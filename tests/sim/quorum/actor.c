@@ -297,6 +297,18 @@ bool actor_all_rest(const world *w)
     return true;
 }
 
+void actor_name_late(world *w, actor_state state, const char *when)
+{
+    static const char *const does[] = {"thinks",     "waits for a lock", "has a lock",
+                                       "extends it", "releases it",      "is done"};
+    for (int i = 0; i < w->plan.clients && w->failure[0] == '\0'; i++)
+        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++)
+            if (w->clients[i].actors[n].state != state)
+                world_fail(w, "%s, client %d.%d still %s (%s)", when, i, n,
+                           does[w->clients[i].actors[n].state],
+                           w->clients[i].actors[n].subject.wish.label);
+}
+
 void actor_finish_round(world *w)
 {
     w->resting = false;

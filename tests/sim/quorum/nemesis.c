@@ -24,7 +24,8 @@ static bool is_afflicted(node *n)
 {
     const world *w = n->world;
     bool jumped = w->plan.kind == KIND_JUMPY && n->jumped_us != 0;
-    return n->down || n->dead || n->forgot || jumped || n->stalled_until_ns > w->now_ns || n->slow_until_ns > w->now_ns || !node_votes(n);
+    return n->down || n->dead || n->forgot || jumped || n->stalled_until_ns > w->now_ns ||
+           n->slow_until_ns > w->now_ns || !node_votes(n);
 }
 
 /* A server that may suffer something; NULL: enough of them do. */
@@ -134,7 +135,7 @@ static void clocks(world *w, node *n)
 {
     bool has_say = w->plan.kind != KIND_JUMPY && !n->forgot;
     if (n->jumped_us == 0 && fault_happens(w, FAULT_CLOCK_BACK))
-        nemesis_jump(n, -1000 * draw_between(w, 1, 5000));
+        nemesis_jump(n, -1000 * draw_between(w, 1, BACK_MAX_MS - 1));
     if (has_say || !fault_happens(w, FAULT_CLOCK_JUMP))
         return;
     if (w->plan.kind == KIND_JUMPY && n->jumped_us != 0 && draw(w, 2) == 0)

@@ -36,6 +36,7 @@ enum {
     LINKS_MAX = NODES_MAX * (HF_LINKS_MAX + 1),
     FENCES_MAX = 8192, /* remembered fences; a power of two */
     LABEL_SIZE = 24,
+    BACK_MAX_MS = 5000, /* by which a clock may be put back while its server has a vote */
     TRACE_LINES = 1500,
     TRACE_TEXT = 200
 };
@@ -278,6 +279,8 @@ handle *actor_handle(client *client, int number); /* one of its own; NULL: it ha
 void actor_finish_round(world *world);            /* everybody once more */
 bool actor_all_done(const world *world);
 bool actor_all_rest(const world *world); /* nobody waits and nobody holds */
+/* Fails if somebody alive is in another state. */
+void actor_name_late(world *world, actor_state state, const char *when);
 
 /* nemesis.c */
 void nemesis_act(world *world);
