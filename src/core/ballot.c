@@ -53,7 +53,7 @@ static void count_failed(const hf_hold *vote, tally *c)
         return;
     }
     c->faults++;
-    c->final += !hf__may_pass(status);
+    c->final += status != HF_OK && !hf__may_pass(status);
     c->unknown += status == HF_EUNKNOWN;
 }
 
@@ -203,8 +203,9 @@ static void explain(const hf_hold *main, const tally *c, hf_error *why)
         status = c->held + c->unknown >= needed ? HF_EUNKNOWN : HF_EUNAVAILABLE;
     for (int i = 0; i < servers_of(main) && status == HF_ESERVER; i++) {
         const hf_hold *vote = main->ballot->votes[i];
-        if (vote != NULL && !hf__may_pass(vote->vote->call.error.status))
-            status = vote->vote->call.error.status;
+        hf_status said = vote != NULL ? vote->vote->call.error.status : HF_OK;
+        if (said != HF_OK && !hf__may_pass(said))
+            status = said;
     }
     hf__fail(why, status, "%d of %d servers granted it", c->held, servers_of(main));
     list_outcomes(main, why->text, sizeof(why->text));
