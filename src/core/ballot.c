@@ -297,8 +297,13 @@ void hf__ballot_check_all(hf__core *core)
 void hf__ballot_vote_granted(hf_hold *vote)
 {
     hf_hold *main = vote->vote->main;
+    if (vote->range == 0)
+        vote->fence = vote->fence_top;
     if (main->stage == HF__HOLD_TRYING)
         hf__ballot_check(main);
+    else if (main->stage == HF__HOLD_HELD && main->owner_length > 0 && vote->range > 0 &&
+             vote->fence != main->fence)
+        hf__vote_lost(vote, HF_REASON_GONE); /* who joins there would have another fence */
     else if (main->stage == HF__HOLD_HELD)
         hf__majority_confirmed(vote);
     hf__hold_settle(main);
@@ -452,7 +457,8 @@ void hf__ballot_release_late(const hf_hold *main, hf_error *error)
              silent, servers_of(main));
 }
 
-/* The leases are over: its votes, if they still have something to give back, do so by themselves. */
+/* The leases are over: its votes, if they still have something to give back, do so by themselves.
+ */
 void hf__ballot_release_over(hf_hold *main)
 {
     hf_error late;

@@ -218,13 +218,25 @@ static bool is_known(const hf__server *server)
     return server->run_id[0] != '\0';
 }
 
-/* The highest of the floors that were read since then, if they are enough to know; 0: they are
- * not. */
-static uint64_t find_base(const hf__server *joining)
+/* All that have no vote get one together: the first alone would be no majority, and the others
+ * would wait for one. */
+static void join_all(hf__core *core, uint64_t base)
 {
-    const hf__core *core = joining->core;
+    for (int i = 0; i < core->config.server_count; i++) {
+        hf__server *server = &core->servers[i];
+        if (server->votes || !server->is_due || server->joins_from > 0)
+            continue;
+        server->joins_from = base;
+        ask(server);
+    }
+}
+
+/* The highest of the floors that were read since then, if they are enough to know. */
+static void find_base(hf__server *joining)
+{
+    hf__core *core = joining->core;
     int with_vote = 0, without = 0, quorum = hf__quorum_size(core);
-    uint64_t highest = joining->base + 1;
+    uint64_t highest = 1;
     for (int i = 0; i < core->config.server_count; i++) {
         const hf__server *server = &core->servers[i];
         bool fresh = !hf__before(server->floor_at, joining->due_since) || HF__MUTANT(FLOOR_EARLY);
@@ -234,8 +246,10 @@ static uint64_t find_base(const hf__server *joining)
         without += !server->votes && is_known(server);
         highest = server->floor > highest ? server->floor : highest;
     }
-    bool enough = with_vote >= core->config.server_count - quorum + 1 || without >= quorum;
-    return enough ? highest : 0;
+    if (with_vote >= core->config.server_count - quorum + 1)
+        joining->joins_from = highest;
+    else if (without >= quorum)
+        join_all(core, highest);
 }
 
 static void set_timer(hf__server *server)
@@ -267,7 +281,7 @@ static void look(hf__server *server)
         server->due_since = server->core->now;
     }
     if (server->is_due && server->joins_from == 0)
-        server->joins_from = find_base(server);
+        find_base(server);
     if (server->joins_from > 0)
         ask(server);
     else if (server->is_due)

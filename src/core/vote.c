@@ -52,8 +52,9 @@ static hf_hold *make(hf_hold *main, uint64_t number)
         return NULL;
     }
     vote->vote->main = main;
-    vote->range = main->range;
-    vote->users = 1; /* its ballot */
+    vote->range =
+        main->stage == HF__HOLD_HELD ? 0 : main->range; /* or a copy: no fence of its own */
+    vote->users = 1;                                    /* its ballot */
     return vote;
 }
 
@@ -275,11 +276,14 @@ void hf__vote_confirmed(hf_hold *vote, hf__instant sent)
         hf__majority_confirmed(vote);
 }
 
-/* Above those of the hold that it is for, in case that the server has forgotten them. */
+/* Above those of its own, in case that the server has forgotten them; or that of the hold of which
+ * it is a copy. */
 uint64_t hf__vote_proposal(const hf_hold *vote)
 {
     const hf_hold *main = vote->vote->main;
-    uint64_t own = main != NULL ? main->fence_top + 1 : vote->fence_top + 1;
+    if (vote->range == 0 && main != NULL)
+        return main->fence_top + 1; /* from which the server counts back */
+    uint64_t own = vote->fence_top + 1;
     uint64_t usual = hf__standing_propose(vote->core);
     return own > usual ? own : usual;
 }

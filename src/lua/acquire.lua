@@ -6,7 +6,7 @@
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 how many fences,
 --      5 number of this copy, or 0: do not queue, 6 owner, if any
---      On a quorum also 6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the
+--      On a quorum also 4 may be 0: a copy of a hold, which has the fence below the proposed one; 6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the
 --      queue, which is the same at all servers; 0: none, it does not queue
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
@@ -27,7 +27,7 @@ local value, owner, proposed = ARGV[1], ARGV[6] ~= '' and ARGV[6] or nil, ARGV[7
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local stamp, far
-if proposed and tonumber(proposed) > clock then
+if proposed and (tonumber(proposed) > clock or ARGV[4] == '0') then
     far = tonumber(proposed) > clock + 1000000 -- some clock is ahead: kept longer than others
     clock, stamp = tonumber(proposed), proposed
 end
@@ -201,6 +201,15 @@ if taken then
     end
 end
 
+-- Whether somebody with an earlier ticket waits: whoever gave way to that must not join again those
+-- who still have to.
+local function is_later()
+    local first = ticket > 0
+        and call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'WITHSCORES', 'LIMIT', '0', '1') or {}
+    local score = tonumber(first[2] or ticket)
+    return score < ticket or score == ticket and first[1] and first[1] < value
+end
+
 -- Joins those who hold it for the owner. False: it is held by somebody else who has that name.
 local function join()
     if call('ZCOUNT', KEYS[5], string.format('(%.0f', now), '+inf') == 0 then
@@ -226,7 +235,7 @@ if owner then
         remaining = own - now
     elseif call('ZSCORE', KEYS[2], '!' .. value) then
         return {-1}
-    elseif join() then
+    elseif not is_later() and join() then
         remaining = lease
     else
         return refuse(owner, remaining)
