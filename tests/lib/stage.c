@@ -19,15 +19,32 @@ static void step(hf__event event)
     hf__core_step(the_stage.core, &event);
 }
 
-void stage_begin(const stage_setup *setup)
+/* Each process has its own run_id, and the nodes of a quorum have names of their own. */
+static void add_node(int index, const stage_setup *setup)
 {
     stage *s = &the_stage;
     hf_error error;
+    char named[32];
     const char *url = setup->url != NULL ? setup->url : "redis://node";
+    if (s->server_count > 1) {
+        snprintf(named, sizeof(named), "redis://node-%d", index);
+        url = named;
+    }
+    assert_int_equal(hf__url_parse(url, &s->servers[index], &error), HF_OK);
+    node_init(&s->nodes[index]);
+    snprintf(s->nodes[index].run_id, sizeof(s->nodes[index].run_id), "%040d", 1 + 1000 * index);
+    s->nodes[index].side_prefix = setup->side_prefix;
+}
+
+void stage_begin(const stage_setup *setup)
+{
+    stage *s = &the_stage;
     memset(s, 0, sizeof(*s));
-    assert_int_equal(hf__url_parse(url, &s->server, &error), HF_OK);
+    s->server_count = setup->servers > 0 ? setup->servers : 1;
     hf__config config = {
-        .servers = &s->server, .server_count = 1, .seed = 42, .links = setup->links};
+        .servers = s->servers, .server_count = s->server_count, .seed = 42, .links = setup->links};
+    for (int i = 0; i < s->server_count; i++)
+        add_node(i, setup);
     config.local_turns = setup->local_turns;
     if (config.links == 0)
         config.links = 1;
@@ -46,16 +63,24 @@ void stage_begin(const stage_setup *setup)
     snprintf(config.client_id, sizeof(config.client_id), STAGE_CLIENT);
     s->now = (hf__instant){1000000000};
     s->cut_after = STAGE_UNLIMITED;
-    node_init(&s->node);
-    s->node.side_prefix = setup->side_prefix;
     s->core = hf__core_new(&config);
     assert_non_null(s->core);
-    s->core->servers[0].push_denied = !setup->messages;
+    s->link_count = hf__core_links(s->core);
+    assert_true(s->link_count <= STAGE_WIRES);
+    for (int i = 0; i < s->server_count; i++)
+        s->core->servers[i].push_denied = !setup->messages;
 }
 
-static void free_wire(stage_wire *wire)
+/* Also when the core is gone. */
+static int node_of(int link)
 {
-    node_forget(&the_stage.node, &wire->to_client);
+    return link / (the_stage.link_count / the_stage.server_count);
+}
+
+static void free_wire(int link)
+{
+    stage_wire *wire = &the_stage.wires[link];
+    node_forget(&the_stage.nodes[node_of(link)], &wire->to_client);
     hf__buffer_free(&wire->to_node);
     hf__buffer_free(&wire->to_client);
     wire->open = false;
@@ -84,30 +109,32 @@ void stage_end(void)
 {
     stage *s = &the_stage;
     collect();
+    for (int i = 0; i < s->link_count; i++)
+        free_wire(i);
     hf__core_free(s->core);
     for (int i = 0; i < STAGE_CALLS; i++) {
         if (s->holds[i] != NULL)
             hf__hold_abandon(s->holds[i]);
         free_answer(&s->answers[i]);
     }
-    for (int i = 0; i <= HF_LINKS_MAX; i++)
-        free_wire(&s->wires[i]);
     hf__buffer_free(&s->late);
-    node_free(&s->node);
-    hf__url_free(&s->server);
+    for (int i = 0; i < s->server_count; i++) {
+        node_free(&s->nodes[i]);
+        hf__url_free(&s->servers[i]);
+    }
 }
 
 /* ---- The network ---- */
 
 static void disconnect(int link, const char *reason)
 {
-    free_wire(&the_stage.wires[link]);
+    free_wire(link);
     step((hf__event){.kind = HF__EVENT_DISCONNECTED, .link = link, .reason = reason});
 }
 
 void stage_cut(void)
 {
-    for (int i = 0; i <= HF_LINKS_MAX; i++)
+    for (int i = 0; i < the_stage.link_count; i++)
         if (the_stage.wires[i].open)
             disconnect(i, "cut");
     stage_run();
@@ -120,6 +147,39 @@ void stage_cut_link(int link)
     stage_run();
 }
 
+void stage_kill(int node)
+{
+    the_stage.down |= 1U << node;
+    for (int i = 0; i < the_stage.link_count; i++)
+        if (the_stage.wires[i].open && node_of(i) == node)
+            disconnect(i, "cut");
+    stage_run();
+}
+
+void stage_revive(int node)
+{
+    the_stage.down &= ~(1U << node);
+    the_stage.frozen &= ~(1U << node);
+    stage_run();
+}
+
+void stage_stall(int node)
+{
+    the_stage.frozen |= 1U << node;
+}
+
+static bool is_still(int link)
+{
+    int node = node_of(link);
+    return (the_stage.frozen >> node & 1) != 0 ||
+           (link < 32 && (the_stage.stalled >> link & 1) != 0);
+}
+
+static bool is_muted(int link)
+{
+    return the_stage.mute || (link < 32 && (the_stage.muted >> link & 1) != 0);
+}
+
 void stage_say(int link, const char *bytes, size_t count)
 {
     hf__buffer *place = &the_stage.wires[link].to_client;
@@ -130,12 +190,17 @@ void stage_say(int link, const char *bytes, size_t count)
     stage_run();
 }
 
-void stage_publish(const char *text, size_t length)
+void stage_publish_at(int node, const char *text, size_t length)
 {
     the_stage.own_memory = true;
-    node_publish(&the_stage.node, STAGE_CHANNEL, text, length);
+    node_publish(&the_stage.nodes[node], STAGE_CHANNEL, text, length);
     the_stage.own_memory = false;
     stage_run();
+}
+
+void stage_publish(const char *text, size_t length)
+{
+    stage_publish_at(0, text, length);
 }
 
 static void connect_wire(int link)
@@ -143,13 +208,14 @@ static void connect_wire(int link)
     the_stage.connects++;
     if (the_stage.swallows)
         return;
-    if (the_stage.refuses) {
+    int node = node_of(link);
+    if (the_stage.refuses || (the_stage.down >> node & 1) != 0) {
         step((hf__event){.kind = HF__EVENT_DISCONNECTED, .link = link, .reason = "refused"});
         return;
     }
     the_stage.wires[link].open = true;
     hf_credentials credentials = {.user = ""};
-    const hf__url *server = &the_stage.server;
+    const hf__url *server = &the_stage.servers[node];
     snprintf(credentials.user, sizeof(credentials.user), "%s", server->user ? server->user : "");
     snprintf(credentials.password, sizeof(credentials.password), "%s",
              server->password ? server->password : "");
@@ -186,7 +252,7 @@ static bool carry_to_node(int link)
         hf__buffer_append(place, bytes, passed);
     }
     hf__core_written(the_stage.core, link, count);
-    node_work(&the_stage.node, &wire->to_node, &wire->to_client);
+    node_work(&the_stage.nodes[node_of(link)], &wire->to_node, &wire->to_client);
     the_stage.own_memory = false;
     return true;
 }
@@ -202,7 +268,7 @@ static bool carry_to_client(int link)
 {
     stage_wire *wire = &the_stage.wires[link];
     size_t count = hf__buffer_length(&wire->to_client);
-    if (!wire->open || count == 0 || the_stage.mute || (the_stage.muted >> link & 1) != 0)
+    if (!wire->open || count == 0 || is_muted(link))
         return false;
     size_t passed = allowance(the_stage.trickles ? 1 : count);
     if (passed == 0)
@@ -219,7 +285,7 @@ static void carry_out(const hf__action *action)
 {
     switch (action->kind) {
     case HF__ACTION_CLOSE:
-        free_wire(&the_stage.wires[action->link]);
+        free_wire(action->link);
         break;
     case HF__ACTION_CONNECT:
         connect_wire(action->link);
@@ -276,8 +342,8 @@ void stage_run(void)
             moved = true;
         }
         moved = tell() ? true : moved;
-        for (int i = 0; i <= HF_LINKS_MAX; i++) {
-            if ((the_stage.stalled >> i & 1) != 0)
+        for (int i = 0; i < the_stage.link_count; i++) {
+            if (is_still(i))
                 continue;
             moved = the_stage.wires[i].open && carry_to_node(i) ? true : moved;
             moved = the_stage.wires[i].open && carry_to_client(i) ? true : moved;
@@ -294,7 +360,8 @@ static void set_clocks(hf__instant now)
 {
     hf__instant from = {the_stage.now.ns / 1000000 * 1000000};
     hf__instant to = {now.ns / 1000000 * 1000000};
-    the_stage.node.now_ms += hf__span_to_ms(hf__between(from, to));
+    for (int i = 0; i < the_stage.server_count; i++)
+        the_stage.nodes[i].now_ms += hf__span_to_ms(hf__between(from, to));
     the_stage.now = now;
 }
 
@@ -484,10 +551,15 @@ int64_t stage_remaining_ms(int number)
     return hf__span_to_ms(hf__hold_remaining(stage_hold(number), the_stage.now));
 }
 
+uint64_t stage_fence_at(int node, const char *name)
+{
+    const node_key *key = node_side(&the_stage.nodes[node], 'f', name);
+    return key != NULL ? strtoull(key->value.bytes, NULL, 10) : 0;
+}
+
 uint64_t stage_fence_of(const char *name)
 {
-    const node_key *key = node_side(&the_stage.node, 'f', name);
-    return key != NULL ? strtoull(key->value.bytes, NULL, 10) : 0;
+    return stage_fence_at(0, name);
 }
 
 const stage_told *stage_next_told(int number)

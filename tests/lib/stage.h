@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* A stage for unit tests of the core: one core, one node double, virtual time, and a network that
- * does what the script says. No socket, no thread, no sleep. Tests read as scripts:
+/* A stage for unit tests of the core: one core, one node double or those of a quorum, virtual time,
+ * and a network that does what the script says. No socket, no thread, no sleep. Tests read as
+ * scripts:
  *
  *     SETUP();
  *     ACQUIRE(1, "x", .wait_ms = 500);
  *     EXPECT(1, HF_OK);
  *     CUT();
  *     ADVANCE_MS(100);
+ *
+ * With SETUP(.servers = 3) there are nodes 0, 1 and 2, with clocks that run alike; what the network
+ * does to one of them is said with its number:
+ *
+ *     STALL(2);
+ *     INSPECT(1, "x");
  */
 #ifndef HF_TESTS_STAGE_H
 #define HF_TESTS_STAGE_H
@@ -21,7 +28,12 @@
 #include "core/core.h"
 #include "node.h"
 
-enum { STAGE_CALLS = 520, STAGE_TOLD = 1200, STAGE_UNLIMITED = -1 };
+enum {
+    STAGE_CALLS = 520,
+    STAGE_TOLD = 1200,
+    STAGE_WIRES = HF_SERVERS_MAX * (HF_LINKS_MAX + 1),
+    STAGE_UNLIMITED = -1
+};
 
 typedef struct stage_wire {
     bool open;
@@ -40,10 +52,18 @@ typedef struct stage_told { /* what on_event of a call's hold was told */
 
 typedef struct stage {
     hf__core *core;
-    hf__url server;
-    struct node node;
+    int server_count;
+    int link_count; /* of all nodes; those of the first come first */
+    union {
+        hf__url server; /* the first, for tests that have one */
+        hf__url servers[HF_SERVERS_MAX];
+    };
+    union {
+        struct node node; /* the same */
+        struct node nodes[HF_SERVERS_MAX];
+    };
     hf__instant now;
-    stage_wire wires[HF_LINKS_MAX + 1];
+    stage_wire wires[STAGE_WIRES]; /* the links of all nodes, in order */
     hf__buffer late;
     hf__call calls[STAGE_CALLS];
     hf_hold *holds[STAGE_CALLS]; /* in the application's hands */
@@ -64,6 +84,8 @@ typedef struct stage {
     bool delays;      /* bytes to the node are kept until stage_deliver_late() */
     unsigned stalled; /* bit n: nothing moves on link n */
     unsigned muted;   /* bit n: the node's bytes on link n do not reach the client */
+    unsigned down;    /* bit n: node n refuses connections */
+    unsigned frozen;  /* bit n: nothing moves on any link of node n; it accepts connections */
     long cut_after;   /* so many more bytes, in both directions together, then every wire is cut */
     int connects;     /* attempts so far */
     int writes;       /* how often the core had bytes to write */
@@ -104,7 +126,8 @@ typedef struct stage_token { /* what hf_detach() writes down */
 } stage_token;
 
 typedef struct stage_setup {
-    int unused; /* so that SETUP() has something to initialise */
+    int unused;  /* so that SETUP() has something to initialise */
+    int servers; /* of a quorum; 0: one */
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
     int links;
     int local_turns; /* 0: none, so every call is alone */
@@ -125,16 +148,21 @@ hf_status stage_detach(int call, stage_token *token); /* HF_EINVAL: the hold sta
 /* Of the options, those that hf_attach() looks at. False: no memory. */
 bool stage_start_attach(int call, const stage_token *token, const stage_acquire *options);
 void stage_cancel(int call);
-void stage_cut(void);                                      /* every wire, with what is on it */
-void stage_cut_link(int link);                             /* if it is there */
+void stage_cut(void);          /* every wire, with what is on it */
+void stage_cut_link(int link); /* if it is there */
+void stage_kill(int node);     /* its connections are cut, and it refuses new ones */
+void stage_revive(int node);   /* with what it had; also after stage_stall() */
+void stage_stall(int node);    /* it accepts connections, and says nothing any more */
 void stage_say(int link, const char *bytes, size_t count); /* the node does, for no reason */
 void stage_publish(const char *text, size_t length); /* somebody does, on the client's channel */
+void stage_publish_at(int node, const char *text, size_t length);
 void stage_deliver_late(void); /* what was delayed, to a node that answers nobody */
 void stage_run(void);          /* until nothing moves any more, in no time */
 void stage_advance_ms(int64_t ms);
 void stage_pause_ms(int64_t ms); /* time of which the core hears only with the next event */
 uint64_t stage_fence_of(const char *name); /* at the server; 0: unknown */
-hf_hold *stage_hold(int call);             /* in the application's hands */
+uint64_t stage_fence_at(int node, const char *name);
+hf_hold *stage_hold(int call); /* in the application's hands */
 int64_t stage_remaining_ms(int call);
 const stage_told *stage_next_told(int call); /* the first that was not read; NULL: none */
 
@@ -154,7 +182,11 @@ const stage_told *stage_next_told(int call); /* the first that was not read; NUL
 #define EXAMINE(call)                   QUERY(call, HF__QUERY_INFO, "", "", 0)
 #define QUERY(call, ...)                assert_true(stage_start_query(call, __VA_ARGS__))
 #define CUT()                           stage_cut()
+#define KILL(node)                      stage_kill(node)
+#define REVIVE(node)                    stage_revive(node)
+#define STALL(node)                     stage_stall(node)
 #define SAY(text)                       stage_publish(text, strlen(text))
+#define SAY_AT(node, text)              stage_publish_at(node, text, strlen(text))
 #define PAUSE_MS(ms)                    stage_pause_ms(ms)
 #define FENCE(call)                     hf__hold_fence(stage_hold(call))
 #define STATE(call)                     hf__hold_state(stage_hold(call), the_stage.now)
