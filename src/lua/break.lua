@@ -3,7 +3,8 @@
 --
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 the value that the lock has, 2 the fence that it has (both as inspect said, so that a copy
---      of the request breaks nothing else), 3 ms for which the fence and the note are kept
+--      of the request breaks nothing else), 3 ms for which the fence and the note are kept, 4 on a
+--      quorum: the new fence is to be at least that
 -- -> the new fence (also to a copy that comes again), or 0: another hold has it now, or nobody
 local call = redis.call
 local kept = call('GET', KEYS[3])
@@ -17,6 +18,7 @@ local keep = math.max(tonumber(ARGV[3]), call('PTTL', KEYS[1]))
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local now = math.floor(clock / 1000)
+clock = math.max(clock, tonumber(ARGV[4] or 0))
 local late = math.max(call('PTTL', KEYS[1]), 1000)
 local stays
 -- include mint

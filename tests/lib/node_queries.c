@@ -167,7 +167,7 @@ void script_run_revoke(script *s)
     say_number(s->out, meant);
 }
 
-/* ---- Break: lock, queue, fence, notes, holders; value, fence, keep ---- */
+/* ---- Break: lock, queue, fence, notes, holders; value, fence, keep, least new fence ---- */
 
 /* Says what was made of the same request before: "<new fence>:<fence>:<value>", or 0. */
 static void say_raised(const script *s, hf__slice victim)
@@ -205,7 +205,10 @@ static void break_lock(const script *s, int64_t last, hf__slice victim)
     queue_bury(s, s->arguments[0], late);
     store_remove(s->node, lock);
     bool watched = queue_is_watched(s);
-    int64_t minted = queue_mint(s, last, 1, 0, queue_count(s), keep);
+    int64_t below = last;
+    if (s->argument_count > 3)
+        below = script_larger(last, script_number_of(s->arguments[3]) - 1);
+    int64_t minted = queue_mint(s, below, 1, 0, queue_count(s), keep);
     node_text raised = join_words(minted, victim);
     snprintf(broken, sizeof(broken), "%" PRId64, last > 0 ? last : minted - 1);
     write_note(s, KEY_NOTES, HF__SLICE("#broken"), hf__slice_text(broken));
@@ -222,7 +225,8 @@ static void break_lock(const script *s, int64_t last, hf__slice victim)
 
 void script_run_break(script *s)
 {
-    node_expect(s->key_count == 5 && s->argument_count == 3, "break takes five keys and three");
+    node_expect(s->key_count == 5 && (s->argument_count == 3 || s->argument_count == 4),
+                "break takes five keys and three, or four");
     script_expect_keys(s, 0, "qfwh");
     int64_t last = script_read_fence(s, 2).last;
     node_text victim = join_words(script_number_of(s->arguments[1]), s->arguments[0]);
