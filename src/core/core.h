@@ -60,11 +60,15 @@ typedef struct hf__config {
 
 typedef struct hf__answer {      /* to a query; what it does not ask for stays zero */
     hf_inspection *inspection;   /* inspect: to be filled, but for the name; given by the caller */
-    hf__buffer value;            /* inspect: the lock's value as it is; the caller frees it */
+    hf__buffer value;            /* inspect, of one server: the lock's value; the caller frees it */
     hf_examination *examination; /* info: to be filled; given by the caller */
     hf__wall wall;               /* time */
     uint64_t number; /* revoke: 1 or 0; break: the new fence or 0; scan: the next cursor */
     hf__buffer keys; /* scan: each as 4 bytes of length and its bytes; the caller frees it */
+    /* Inspect, on a quorum; bit n stands for server n. */
+    unsigned awaits;   /* must answer, or fail to, before it is decided; given by the caller */
+    unsigned answered; /* has answered, */
+    unsigned knows;    /* and has a fence of the lock */
 } hf__answer;
 
 typedef enum hf__call_kind {
@@ -271,6 +275,8 @@ hf_state hf__hold_state(hf_hold *hold, hf__instant now);
 
 /* ---- Queries: questions and orders about locks that one does not hold ---- */
 
+/* On a quorum, inspect, revoke and break are for all servers, the others for one. There each server
+ * has its own value and fence of a lock, and is asked for them first: the orders take none. */
 typedef enum hf__query_kind {
     HF__QUERY_INSPECT, /* key */
     HF__QUERY_REVOKE,  /* key; text: why; number: its fence */
@@ -284,6 +290,7 @@ typedef enum hf__query_kind {
 /* NULL: out of memory. Owned by the core from the step that starts its call. */
 hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, hf__slice text,
                          uint64_t number);
-void hf__query_drop(hf__query *query); /* one that was never started */
+void hf__query_drop(hf__query *query);            /* one that was never started */
+void hf__query_ask(hf__query *query, int server); /* instead of the first; before it is started */
 
 #endif

@@ -7,7 +7,10 @@
  * at the start, so that it knows who has the lock; when the time of a hold is over, because nobody
  * publishes that; and whenever messages may have been lost. What a look finds to be different from
  * what was heard is told as if it had been. Without pub/sub it looks every second. What is made of
- * it all is in sight.c. */
+ * it all is in sight.c.
+ *
+ * On a quorum the messages of one server say nothing about a majority, and there is no
+ * subscription: then it is looked at every second too. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "core/holder.h"
@@ -151,7 +154,7 @@ static void subscribe(hf_observer *o)
 {
     hf__link *push = hf__push_link(&o->core->servers[0]);
     hf__slice words[] = {HF__SLICE("SUBSCRIBE"), channel_of(o)};
-    if (push->state == HF__LINK_READY && !o->core->observing_denied &&
+    if (push->state == HF__LINK_READY && !hf__is_quorum(o->core) && !o->core->observing_denied &&
         !hf__resp_encode(&push->out, words, 2))
         hf__link_fail(push, HF_ENOMEM, "out of memory");
 }
@@ -183,7 +186,8 @@ void hf__observer_start(hf__core *core, hf_observer *o)
     name_channel(o);
     o->repeat = o->look = core->now;
     hf__list_append(&core->observers, &o->node);
-    hf__push_want_all(core);
+    if (!hf__is_quorum(core))
+        hf__push_want(&core->servers[0]);
     subscribe(o);
     set_timer(o);
 }
@@ -202,7 +206,8 @@ void hf__observer_end(hf__core *core, hf_observer *o)
 {
     hf__link *push = hf__push_link(&core->servers[0]);
     hf__slice words[] = {HF__SLICE("UNSUBSCRIBE"), channel_of(o)};
-    if (push->state == HF__LINK_READY && is_alone(o) && !hf__resp_encode(&push->out, words, 2))
+    if (push->state == HF__LINK_READY && !hf__is_quorum(core) && is_alone(o) &&
+        !hf__resp_encode(&push->out, words, 2))
         hf__link_fail(push, HF_ENOMEM, "out of memory");
     hf__timer_clear(&core->timers, &o->timer);
     if (hf__node_linked(&o->seen))

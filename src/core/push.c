@@ -25,7 +25,7 @@ bool hf__push_needed(const hf__server *server)
 {
     const hf__core *core = server->core;
     return (server->waiters.count > 0 || core->turning > 0 || core->listening > 0 ||
-            core->undecided > 0 || core->observers.count > 0) &&
+            core->undecided > 0 || (core->observers.count > 0 && !hf__is_quorum(core))) &&
            !server->push_denied;
 }
 

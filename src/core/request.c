@@ -38,7 +38,7 @@ hf__link *hf__request_link(const hf__request *request)
 {
     if (request->kind == HF__REQUEST_SERVER)
         return &hf__request_server(request)->links[0];
-    return request->kind == HF__REQUEST_QUERY ? hf__request_query(request)->link
+    return request->kind == HF__REQUEST_QUERY ? hf__request_part(request)->link
                                               : hf__request_hold(request)->link;
 }
 
@@ -298,7 +298,7 @@ unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out)
     if (first->kind == HF__REQUEST_SERVER)
         return hf__standing_encode(hf__request_server(first), out) ? 1 : 0;
     if (first->kind == HF__REQUEST_QUERY)
-        return hf__query_encode(hf__request_query(first), out) ? 1 : 0;
+        return hf__question_encode(hf__request_part(first), out) ? 1 : 0;
     extent e = measure(waiting, first);
     return encode_calls(waiting, first, &e, out) ? e.requests : 0;
 }
@@ -356,7 +356,7 @@ static void pass_on_refusal(hf__request *request, const hf_error *why)
     if (request->kind == HF__REQUEST_SERVER)
         hf__standing_refused(hf__request_server(request), why);
     else if (request->kind == HF__REQUEST_QUERY)
-        hf__query_refused(hf__request_query(request), why);
+        hf__query_refused(hf__request_part(request), why);
     else
         kinds[request->kind].refused(hf__request_hold(request), why);
 }
@@ -431,7 +431,7 @@ bool hf__request_answer(hf__request *request, const hf__reply *reply)
     if (request->kind == HF__REQUEST_SERVER)
         return hf__standing_answered(hf__request_server(request), reply);
     if (request->kind == HF__REQUEST_QUERY)
-        return hf__query_answered(hf__request_query(request), reply);
+        return hf__query_answered(hf__request_part(request), reply);
     return kinds[request->kind].answered(hf__request_hold(request), reply);
 }
 
@@ -440,7 +440,7 @@ void hf__request_unreachable(hf__request *request, const hf_error *why)
     if (request->kind == HF__REQUEST_SERVER)
         hf__standing_refused(hf__request_server(request), why);
     else if (request->kind == HF__REQUEST_QUERY)
-        hf__query_unreachable(hf__request_query(request), why);
+        hf__query_unreachable(hf__request_part(request), why);
     else
         kinds[request->kind].unreachable(hf__request_hold(request), why);
 }

@@ -189,10 +189,28 @@ void hf__sight_confirmed(hf_observer *o)
         set_look(o, seen->remaining_ms);
 }
 
+static bool is_known_holder(const hf_observer *o)
+{
+    const hf_holder *a = holder_in(&o->inspection), *b = &o->holder;
+    return strcmp(a->client_id, b->client_id) == 0 && strcmp(a->host, b->host) == 0 &&
+           strcmp(a->label, b->label) == 0 && a->pid == b->pid && a->thread == b->thread;
+}
+
+/* Those of a quorum that have answered need not be those that know the highest fence: if it is
+ * lower than it was, and nobody else has the lock now, it is the same. */
+static void level_fence(hf_observer *o)
+{
+    hf_inspection *seen = &o->inspection;
+    bool same = seen->held ? o->held && is_known_holder(o) : true;
+    if (hf__is_quorum(o->core) && same && seen->fence < o->fence)
+        seen->fence = o->fence;
+}
+
 /* A difference may be on its way as a message: then it is in before the answer to a PING. */
 void hf__sight_looked(hf_observer *o)
 {
     const hf_inspection *seen = &o->inspection;
+    level_fence(o);
     o->look = HF__NEVER;
     if (!o->knows) {
         first_look(o);

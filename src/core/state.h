@@ -44,7 +44,7 @@ enum {
 
 typedef enum hf__why { HF__WHY_NOT, HF__WHY_KEY, HF__WHY_COMMAND } hf__why;
 
-typedef struct hf__request { /* part of a hold or of a query, which its kind tells */
+typedef struct hf__request { /* of a hold or of a part of a query, which its kind tells */
     hf__node node;
     hf__instant sent;     /* of the copy in flight: before its first byte could leave */
     unsigned short group; /* in flight: how many, from this one on, the next reply answers */
@@ -258,13 +258,26 @@ struct hf__cohort {
 
 /* ---- Queries ---- */
 
+typedef struct hf__survey hf__survey; /* of the servers of a quorum; see survey.c */
+
+typedef struct hf__part { /* of a query: what one server is asked */
+    hf__request request;
+    hf__query *query;
+    hf__link *link;
+    hf__query_kind kind;
+    hf__slice text;
+    uint64_t number;
+    uint64_t proposal; /* break: the new fence is to be at least that; 0: as it comes */
+} hf__part;
+
 struct hf__query {
     hf__query_kind kind;
     hf__core *core;
-    hf__link *link;
-    hf__node node;  /* in core->queries */
-    hf__call *call; /* NULL: it has ended; the query stays until its request is idle */
-    hf__request request;
+    hf__node node;      /* in core->queries */
+    hf__call *call;     /* NULL: it has ended; the query stays until its requests are idle */
+    hf__part part;      /* if one server is asked */
+    hf__survey *survey; /* if all are; else NULL */
+    int server;         /* that is asked */
     uint64_t number;
     unsigned short slot;
     unsigned short key_length;
@@ -328,6 +341,12 @@ enum {
     HF__TIMER_SERVER
 };
 
+/* The lock is to be had from a majority of several servers. */
+static inline bool hf__is_quorum(const hf__core *core)
+{
+    return core->config.server_count > 1;
+}
+
 /* The one over which everything about locks of that slot goes. */
 static inline hf__link *hf__server_link(hf__server *server, unsigned slot)
 {
@@ -371,15 +390,19 @@ static inline hf_hold *hf__request_hold(const hf__request *request)
     return HF__ENTRY(request - request->kind, hf_hold, requests);
 }
 
-static inline hf__query *hf__request_query(const hf__request *request)
+static inline hf__part *hf__request_part(const hf__request *request)
 {
-    return HF__ENTRY(request, hf__query, request);
+    return HF__ENTRY(request, hf__part, request);
 }
 
-/* The lock is to be had from a majority of several servers. */
-static inline bool hf__is_quorum(const hf__core *core)
+static inline hf__query *hf__request_query(const hf__request *request)
 {
-    return core->config.server_count > 1;
+    return hf__request_part(request)->query;
+}
+
+static inline hf__slice hf__query_text(const hf__query *query)
+{
+    return (hf__slice){query->bytes + query->key_length, query->text_length};
 }
 
 static inline hf__server *hf__request_server(const hf__request *request)
@@ -651,11 +674,31 @@ void hf__majority_replan(hf_hold *main);
 void hf__query_start(hf__core *core, hf__call *call);
 void hf__query_end(hf__query *query, hf_status status, const char *text);
 void hf__query_timer(hf__call *call);
-bool hf__query_encode(const hf__query *query, hf__buffer *out);
-bool hf__query_answered(hf__query *query, const hf__reply *reply);
-void hf__query_refused(hf__query *query, const hf_error *why);
-void hf__query_unreachable(hf__query *query, const hf_error *why);
+bool hf__query_answered(hf__part *part, const hf__reply *reply);
+void hf__query_refused(hf__part *part, const hf_error *why);
+void hf__query_unreachable(hf__part *part, const hf_error *why);
 void hf__query_bury(hf__core *core); /* those that nobody needs any more */
+/* How a part stands that has to end now without an answer. */
+void hf__query_part_trouble(const hf__part *part, hf_error *why);
+
+/* question.c: what a part of a query looks like on the wire, and its answer */
+typedef enum hf__read_answer {
+    HF__ANSWER_READ,
+    HF__ANSWER_MALFORMED,
+    HF__ANSWER_NO_MEMORY
+} hf__read_answer;
+
+bool hf__question_encode(const hf__part *part, hf__buffer *out); /* false: no memory */
+hf__read_answer hf__question_read(const hf__part *part, const hf__reply *reply, hf__answer *answer);
+
+/* survey.c: a query that all servers of a quorum are asked */
+void hf__survey_start(hf__query *query);
+bool hf__survey_answered(hf__part *part, const hf__reply *reply); /* false: malformed */
+void hf__survey_failed(hf__part *part, const hf_error *why);
+void hf__survey_timer(hf__query *query); /* the time of the call is over */
+void hf__survey_withdraw(hf__survey *survey);
+bool hf__survey_idle(const hf__survey *survey);
+void hf__survey_free(hf__survey *survey); /* NULL is fine */
 
 /* verdict.c */
 typedef enum hf__verdict {
