@@ -610,7 +610,16 @@ typedef struct hf_inspection {
 } hf_inspection;
 
 /* Asks the server who holds a lock. name_length 0: up to the NUL. HF_OK: *inspection is filled,
- * also if nobody does. Each message of the calls in this section is bounded by call_timeout_ms. */
+ * also if nobody does. Each message of the calls in this section is bounded by call_timeout_ms.
+ *
+ * On a quorum all servers are asked, and it is over as soon as those that have answered leave no
+ * doubt. Held means by a majority. Times are what a majority says at least; the fence is the
+ * highest of those that agree (if nobody holds it, of all that answered); of those who share it,
+ * the ones that a majority knows are counted and listed, which may be none for a moment. Numbers of
+ * holds differ from server to server, and one of them is told. Those who wait are told as the
+ * server says that knows most of them; if nobody has a majority, those that have some servers are
+ * in front of them. HF_EUNAVAILABLE or HF_EUNKNOWN: too few servers have answered, or those that
+ * have not decide who holds it; the text says what happened at which. */
 HF_API hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
                             hf_inspection *inspection, hf_error *error);
 
@@ -630,14 +639,22 @@ typedef struct hf_examination {
     bool cluster;           /* a node of a cluster                                              */
 } hf_examination;
 
-/* Asks the server about itself: INFO and TIME. HF_OK: *examination is filled. */
+/* Asks the server about itself: INFO and TIME. HF_OK: *examination is filled. Of a quorum it is the
+ * first that is asked, and hf_examine_server() asks the one of that number, from 0, in the order of
+ * the URLs; HF_EINVAL: there are not so many. */
 HF_API hf_status hf_examine(hf_client *client, hf_examination *examination, hf_error *error);
+HF_API hf_status hf_examine_server(hf_client *client, int server, hf_examination *examination,
+                                   hf_error *error);
+
+/* How many servers the client has: 1, or those of a quorum. 0: it is NULL. */
+HF_API int hf_server_count(const hf_client *client);
 
 /* Calls `see` for each lock that is held and whose name matches the glob-style pattern of Redis
  * (NULL: all; at most 1024 bytes), under the client's prefix; until it returns false. It finds
  * locks that this library has taken, by its side keys (SCAN), so locks that others hold only if we
  * had them within the last hour. A lock that is taken or released meanwhile may or may not be seen;
- * one may be seen twice. `see` runs in the calling thread and may use the client. */
+ * one may be seen twice. `see` runs in the calling thread and may use the client. On a quorum it
+ * finds what is held by a majority, and a majority has to answer. */
 typedef bool hf_list_function(void *arg, const hf_inspection *inspection);
 HF_API hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see, void *arg,
                          hf_error *error);
@@ -646,14 +663,18 @@ HF_API hf_status hf_list(hf_client *client, const char *pattern, hf_list_functio
  * waited for a lock, or if the hold has an on_event), else with its next renewal, it is told
  * HF_REASON_REVOKED and the text `why` (at most HF_REASON_MAX bytes; NULL: none). What it does then
  * is up to it; a hold is told once. HF_OK: somebody holds it, and the request is left for them;
- * HF_ENOTHELD. */
+ * HF_ENOTHELD. On a quorum it is left at all servers that have the lock for whoever has a majority,
+ * and HF_OK says that at least one has taken it. */
 HF_API hf_status hf_revoke(hf_client *client, const char *name, size_t name_length, const char *why,
                            hf_error *error);
 
 /* Takes the lock away by force from whoever holds it now, and hands it on. Its holder finds out
  * like one that is revoked, or with its release, and works on until then: so the fence is raised,
  * and *fence (which may be NULL) is the new one: larger than the victim's. Make the store know it
- * first. HF_ENOTHELD: nobody held it, or another hold followed meanwhile, which was left alone. */
+ * first. HF_ENOTHELD: nobody held it, or another hold followed meanwhile, which was left alone. On
+ * a quorum it is taken from the hold that has a majority, at all servers that answer. HF_OK: at a
+ * majority it does not have it any more. HF_EUNKNOWN: some have taken it away, but too few; the
+ * text says what happened at the others. Breaking it again does no harm. */
 HF_API hf_status hf_break(hf_client *client, const char *name, size_t name_length, uint64_t *fence,
                           hf_error *error);
 
@@ -685,7 +706,9 @@ typedef void hf_sight_function(void *arg, const hf_sight *sight);
  * key is found by looking, every 10 s and when a lease ends; while the connection is down or the
  * server does not allow SUBSCRIBE, everything is, once a second. Turns that threads of one
  * client take among themselves are one grant. A lock of the same name in another database of the
- * server may be heard too: Redis has one set of channels for all. name_length 0: up to the NUL.
+ * server may be heard too: Redis has one set of channels for all. On a quorum there are no
+ * messages: everything is found by looking, once a second, so that what begins and ends between two
+ * looks is not seen, nor who waits, and every end is HF_SEEN_EXPIRED. name_length 0: up to the NUL.
  * HF_OK: *observer is yours. Watched locks cost the server a message for everything that happens to
  * them. */
 HF_API hf_status hf_observe(hf_client *client, const char *name, size_t name_length,

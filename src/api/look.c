@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Looking at locks from outside, and acting on those that others hold. Each call is one query or a
- * few, one after the other. */
+ * few, one after the other. On a quorum a query about a lock is for all servers; a list is made of
+ * what the servers have, one after the other. */
 #include <string.h>
 
 #include "api/client.h"
 #include "base/glob.h"
 #include "base/memory.h"
+#include "core/agree.h"
 #include "core/fail.h"
 #include "net/clock.h"
 
@@ -41,6 +43,17 @@ static hf_status ask(hf_client *client, hf__query_kind kind, hf__slice name, hf_
 {
     hf__slice prefix = {client->prefix, client->prefix_length};
     return run(client, hf__query_new(kind, prefix, name, text, number), answer, error);
+}
+
+/* What is about one server, and not about a lock. */
+static hf_status ask_server(hf_client *client, int server, hf__query_kind kind, hf__answer *answer,
+                            hf_error *error)
+{
+    hf__slice prefix = {client->prefix, client->prefix_length};
+    hf__query *query = hf__query_new(kind, prefix, nothing, nothing, 0);
+    if (query != NULL)
+        hf__query_ask(query, server);
+    return run(client, query, answer, error);
 }
 
 /* ---- Observe ---- */
@@ -116,7 +129,8 @@ hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
 enum { TIME_ROUNDS = 5 };
 
 /* The shortest of a few round trips says most about the other clock. */
-static hf_status compare_clocks(hf_client *client, hf_examination *examination, hf_error *error)
+static hf_status compare_clocks(hf_client *client, int server, hf_examination *examination,
+                                hf_error *error)
 {
     hf_status status = HF_OK;
     examination->round_trip_us = INT64_MAX;
@@ -124,7 +138,7 @@ static hf_status compare_clocks(hf_client *client, hf_examination *examination, 
         hf__answer answer = {0};
         hf__instant start = hf__clock_now();
         hf__wall before = hf__clock_wall();
-        status = ask(client, HF__QUERY_TIME, nothing, nothing, 0, &answer, error);
+        status = ask_server(client, server, HF__QUERY_TIME, &answer, error);
         int64_t round_trip_us = hf__between(start, hf__clock_now()).ns / 1000;
         if (status != HF_OK || round_trip_us >= examination->round_trip_us)
             continue;
@@ -134,17 +148,31 @@ static hf_status compare_clocks(hf_client *client, hf_examination *examination, 
     return status;
 }
 
-hf_status hf_examine(hf_client *client, hf_examination *examination, hf_error *error)
+int hf_server_count(const hf_client *client)
+{
+    return client != NULL ? client->server_count : 0;
+}
+
+hf_status hf_examine_server(hf_client *client, int server, hf_examination *examination,
+                            hf_error *error)
 {
     hf__answer answer = {.examination = examination};
     hf_status status = check(client, error);
     if (status == HF_OK && examination == NULL)
         status = hf__fail(error, HF_EINVAL, "examination is NULL");
+    if (status == HF_OK && (server < 0 || server >= client->server_count))
+        status = hf__fail(error, HF_EINVAL, "server is %d, but the last one has number %d", server,
+                          client->server_count - 1);
     if (status != HF_OK)
         return status;
     *examination = (hf_examination){0};
-    status = ask(client, HF__QUERY_INFO, nothing, nothing, 0, &answer, error);
-    return status == HF_OK ? compare_clocks(client, examination, error) : status;
+    status = ask_server(client, server, HF__QUERY_INFO, &answer, error);
+    return status == HF_OK ? compare_clocks(client, server, examination, error) : status;
+}
+
+hf_status hf_examine(hf_client *client, hf_examination *examination, hf_error *error)
+{
+    return hf_examine_server(client, 0, examination, error);
 }
 
 /* ---- List ---- */
@@ -186,33 +214,41 @@ static bool name_in(const hf_client *client, hf__slice key, hf__slice *name)
     return name->length <= HF_NAME_MAX - client->prefix_length;
 }
 
+/* Servers of a quorum are scanned one after the other, and a lock may be at all of them. It is seen
+ * at the first that has it: at a later one, the answer to inspect says that one before has a fence
+ * of it, and so its name was there. That takes an answer of each one before; one that fails to give
+ * it is not waited for any more, and what it has may be seen twice. */
 typedef struct listing {
     hf_client *client;
     hf__slice pattern; /* of names */
+    hf__slice keys;    /* the pattern of their fences' keys */
     hf_list_function *see;
     void *arg;
     hf_inspection *inspection;
+    unsigned scanned; /* bit n: all that server n has was looked at */
+    hf_error failure; /* of an inspection */
     bool stopped;
 } listing;
 
-static hf_status see_lock(listing *list, hf__slice name, hf_error *error)
+static void see_lock(listing *list, hf__slice name)
 {
-    hf__answer answer = {.inspection = list->inspection};
-    hf_status status = inspect(list->client, name, &answer, error);
+    hf__answer answer = {.inspection = list->inspection, .awaits = list->scanned};
+    hf_status status = inspect(list->client, name, &answer, &list->failure);
     hf__buffer_free(&answer.value);
     if (status == HF_ESERVER)
-        return hf__ok(error); /* no lock any more: something else is stored at its name */
-    if (status == HF_OK && list->inspection->held)
+        hf__ok(&list->failure); /* no lock any more: something else is stored at its name */
+    if (status != HF_OK)
+        return;
+    list->scanned &= answer.answered;
+    if (list->inspection->held && (answer.knows & list->scanned) == 0)
         list->stopped = !list->see(list->arg, list->inspection);
-    return status;
 }
 
-static hf_status see_page(listing *list, const hf__buffer *keys, hf_error *error)
+static void see_page(listing *list, const hf__buffer *keys)
 {
     const char *at = hf__buffer_front(keys);
     const char *end = at + hf__buffer_length(keys);
-    hf_status status = HF_OK;
-    while (status == HF_OK && !list->stopped && at != end) {
+    while (list->failure.status == HF_OK && !list->stopped && at != end) {
         uint32_t length;
         hf__slice name;
         memcpy(&length, at, sizeof(length));
@@ -221,25 +257,51 @@ static hf_status see_page(listing *list, const hf__buffer *keys, hf_error *error
         /* The server's match is not exact: its star in the braces also takes a '}' of the name. */
         if (name_in(list->client, key, &name) &&
             hf__glob_matches(list->pattern.bytes, list->pattern.length, name.bytes, name.length))
-            status = see_lock(list, name, error);
+            see_lock(list, name);
     }
-    return status;
 }
 
 /* The prefix stands for the locks under it when permissions are asked about. */
-static hf_status see_all(listing *list, hf__slice pattern, hf_error *error)
+static hf_status see_server(listing *list, int server, hf_error *error)
 {
     hf__slice prefix = {list->client->prefix, list->client->prefix_length};
     hf__answer answer = {.number = 0};
     hf_status status;
     do {
-        hf__query *query = hf__query_new(HF__QUERY_SCAN, prefix, nothing, pattern, answer.number);
+        hf__query *query =
+            hf__query_new(HF__QUERY_SCAN, prefix, nothing, list->keys, answer.number);
+        if (query != NULL)
+            hf__query_ask(query, server);
         status = run(list->client, query, &answer, error);
         if (status == HF_OK && hf__buffer_length(&answer.keys) > 0)
-            status = see_page(list, &answer.keys, error);
-    } while (status == HF_OK && !list->stopped && answer.number != 0);
+            see_page(list, &answer.keys);
+    } while (status == HF_OK && list->failure.status == HF_OK && !list->stopped &&
+             answer.number != 0);
     hf__buffer_free(&answer.keys);
     return status;
+}
+
+/* What a majority holds is at one of any majority. */
+static hf_status see_all(listing *list, hf_error *error)
+{
+    hf_error errors[HF_SERVERS_MAX];
+    const hf_error *troubles[HF_SERVERS_MAX];
+    int failed = 0, count = list->client->server_count;
+    for (int i = 0; i < count && list->failure.status == HF_OK && !list->stopped; i++) {
+        if (see_server(list, i, &errors[failed]) == HF_OK) {
+            list->scanned |= 1U << i;
+        } else {
+            troubles[failed] = &errors[failed];
+            failed++;
+        }
+    }
+    if (list->failure.status != HF_OK)
+        return hf__fail(error, list->failure.status, "%s", list->failure.text);
+    if (list->stopped || count - failed >= hf__majority(count))
+        return hf__ok(error);
+    if (count == 1)
+        return hf__fail(error, errors[0].status, "%s", errors[0].text);
+    return hf__fail_each(error, troubles, failed, "%d of %d did not answer", failed, count);
 }
 
 hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see, void *arg,
@@ -256,11 +318,12 @@ hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see,
     pattern = pattern != NULL ? pattern : "*";
     listing list = {.client = client, .pattern = hf__slice_text(pattern), .see = see, .arg = arg};
     list.inspection = hf__alloc(sizeof(*list.inspection));
-    if (list.inspection == NULL || !make_pattern(&full, client, pattern))
+    if (list.inspection == NULL || !make_pattern(&full, client, pattern)) {
         status = hf__fail(error, HF_ENOMEM, "out of memory");
-    else
-        status =
-            see_all(&list, (hf__slice){hf__buffer_front(&full), hf__buffer_length(&full)}, error);
+    } else {
+        list.keys = (hf__slice){hf__buffer_front(&full), hf__buffer_length(&full)};
+        status = see_all(&list, error);
+    }
     hf__buffer_free(&full);
     hf__free(list.inspection);
     return status;
@@ -273,16 +336,19 @@ static hf_status not_held(hf_error *error)
     return hf__plain(error, HF_ENOTHELD);
 }
 
-/* For the hold that is there now and no other, so that a late copy of the order does nothing. */
+/* For the hold that is there now and no other, so that a late copy of the order does nothing. The
+ * core does the same at each server of a quorum. */
 static hf_status order_seen(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice words,
                             hf__answer *answer, hf_error *error)
 {
+    hf_status status = inspect(client, name, answer, error);
+    if (status != HF_OK)
+        return status;
     if (!answer->inspection->held)
         return not_held(error);
     if (kind == HF__QUERY_BREAK)
         words = (hf__slice){hf__buffer_front(&answer->value), hf__buffer_length(&answer->value)};
-    hf_status status = ask(client, kind, name, words, answer->inspection->fence, answer, error);
-    return status == HF_OK && answer->number == 0 ? not_held(error) : status;
+    return ask(client, kind, name, words, answer->inspection->fence, answer, error);
 }
 
 static hf_status order(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice words,
@@ -297,9 +363,12 @@ static hf_status order(hf_client *client, hf__query_kind kind, hf__slice name, h
     answer.inspection = hf__alloc(sizeof(*answer.inspection));
     if (answer.inspection == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
-    status = inspect(client, name, &answer, error);
-    if (status == HF_OK)
+    if (client->server_count > 1)
+        status = ask(client, kind, name, words, 0, &answer, error);
+    else
         status = order_seen(client, kind, name, words, &answer, error);
+    if (status == HF_OK && answer.number == 0)
+        status = not_held(error);
     if (status == HF_OK && result != NULL)
         *result = answer.number;
     hf__buffer_free(&answer.value);
