@@ -45,13 +45,20 @@ void hf__query_ask(hf__query *query, int server)
 void hf__query_end(hf__query *query, hf_status status, const char *text)
 {
     hf__call *call = query->call;
-    if (query->survey != NULL)
-        hf__survey_withdraw(query->survey);
-    else
+    if (query->survey == NULL)
         hf__link_withdraw(&query->part.request);
+    else if (call == NULL || !hf__survey_lingers(query->survey))
+        hf__survey_withdraw(query->survey);
     query->call = NULL;
     if (call != NULL)
         hf__call_done(query->core, call, status, text);
+}
+
+bool hf__query_wants(const hf__part *part)
+{
+    const hf__query *query = part->query;
+    bool lingers = query->survey != NULL && hf__survey_lingers(query->survey);
+    return query->call != NULL || (lingers && !part->request.unanswered);
 }
 
 static bool is_idle(const hf__query *query)

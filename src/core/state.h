@@ -677,7 +677,8 @@ void hf__query_timer(hf__call *call);
 bool hf__query_answered(hf__part *part, const hf__reply *reply);
 void hf__query_refused(hf__part *part, const hf_error *why);
 void hf__query_unreachable(hf__part *part, const hf_error *why);
-void hf__query_bury(hf__core *core); /* those that nobody needs any more */
+bool hf__query_wants(const hf__part *part); /* an answer */
+void hf__query_bury(hf__core *core);        /* those that nobody needs any more */
 /* How a part stands that has to end now without an answer. */
 void hf__query_part_trouble(const hf__part *part, hf_error *why);
 
@@ -697,6 +698,7 @@ bool hf__survey_answered(hf__part *part, const hf__reply *reply); /* false: malf
 void hf__survey_failed(hf__part *part, const hf_error *why);
 void hf__survey_timer(hf__query *query); /* the time of the call is over */
 void hf__survey_withdraw(hf__survey *survey);
+bool hf__survey_lingers(const hf__survey *survey); /* it goes on without its call */
 bool hf__survey_idle(const hf__survey *survey);
 void hf__survey_free(hf__survey *survey); /* NULL is fine */
 

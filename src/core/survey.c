@@ -11,7 +11,10 @@
  * An order is done when a majority has taken it. Failing that, when no more answers can come, what
  * it takes is less: one server, where the holder finds the request with its next renewal there, is
  * enough for revoke; for break the holder must not be left with a majority, so it counts as well
- * where it has none. The fence of a break is above all that were seen, at every server. */
+ * where it has none. The fence of a break is above all that were seen, at every server.
+ *
+ * Nobody waits for the rest then, but it goes on: servers that answer later get the order as well.
+ * What is lost with a connection from there on is not repeated, so that it comes to an end. */
 #include "base/memory.h"
 #include "core/agree.h"
 #include "core/fail.h"
@@ -41,6 +44,7 @@ struct hf__survey {
     hf__query *query;
     int count;
     uint64_t fence;     /* the highest that any has told */
+    bool lingers;       /* its call is done, but servers that answer still get the order */
     bool has_target;    /* an order: the hold that it is meant for is known, */
     bool target_shared; /* or the owner */
     hf__buffer target;  /* by its value */
@@ -106,8 +110,14 @@ void hf__survey_start(hf__query *query)
 
 void hf__survey_withdraw(hf__survey *survey)
 {
+    survey->lingers = false;
     for (int i = 0; i < survey->count; i++)
         hf__link_withdraw(&survey->voices[i].part.request);
+}
+
+bool hf__survey_lingers(const hf__survey *survey)
+{
+    return survey->lingers;
 }
 
 bool hf__survey_idle(const hf__survey *survey)
@@ -192,7 +202,13 @@ static void blame_silence(hf__survey *survey)
 static void end_with(hf__survey *survey, uint64_t number)
 {
     survey->query->call->answer->number = number;
+    survey->lingers = number > 0;
     hf__query_end(survey->query, HF_OK, "");
+}
+
+static bool is_over(const hf__survey *survey)
+{
+    return survey->query->call == NULL && !survey->lingers;
 }
 
 /* ---- Questions ---- */
@@ -279,7 +295,7 @@ static void give_order(hf__survey *survey, voice *v)
 static void give_orders(hf__survey *survey)
 {
     hf__slice target = {hf__buffer_front(&survey->target), hf__buffer_length(&survey->target)};
-    for (int i = 0; i < survey->count && survey->query->call != NULL; i++) {
+    for (int i = 0; i < survey->count && !is_over(survey); i++) {
         voice *v = &survey->voices[i];
         hf__opinion opinion = opinion_of(v);
         if (v->stage != HEARD)
@@ -319,8 +335,8 @@ static void look_at_order(hf__survey *survey)
 /* Giving orders may fail a link, and so bring us here again: each voice has its stage before. */
 static void look(hf__survey *survey)
 {
-    hf__query *query = survey->query;
-    if (query->call == NULL)
+    const hf__query *query = survey->query;
+    if (is_over(survey))
         return;
     if (query->kind == HF__QUERY_INSPECT) {
         look_at_question(survey);
@@ -328,7 +344,7 @@ static void look(hf__survey *survey)
     }
     if (!survey->has_target)
         find_target(survey);
-    if (survey->has_target && query->call != NULL)
+    if (survey->has_target)
         give_orders(survey);
     if (survey->has_target && query->call != NULL)
         look_at_order(survey);
@@ -358,6 +374,8 @@ bool hf__survey_answered(hf__part *part, const hf__reply *reply)
     static const hf_error no_memory = {.status = HF_ENOMEM, .text = "out of memory"};
     if (result == HF__ANSWER_MALFORMED)
         return false;
+    if (!is_pending(v))
+        return true; /* its time was over before */
     if (result == HF__ANSWER_READ)
         take_answer(survey, v);
     else

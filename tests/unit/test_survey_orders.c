@@ -186,6 +186,62 @@ static void a_stalled_minority_is_not_waited_for(void **state)
     FINISH();
 }
 
+static void who_answers_late_gets_the_order_too(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3);
+    hold_at_all(3);
+    STALL(2);
+    TAKE(1);
+    EXPECT(1, HF_OK);
+    assert_true(is_held_at(2));
+    REVIVE(2);
+    assert_false(is_held_at(2));
+    assert_true(stage_fence_at(2, "x") > 1000072);
+    FINISH();
+}
+
+static void what_is_lost_behind_the_end_is_not_repeated(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3);
+    INSPECT(1, "x");
+    hold_at_all(3);
+    STALL(2);
+    TAKE(1);
+    EXPECT(1, HF_OK);
+    KILL(2); /* with the question */
+    REVIVE(2);
+    ADVANCE_MS(10000);
+    assert_true(is_held_at(2));
+    int before = S.connects;
+    KILL(2);
+    hold_at_all(2);
+    TAKE(1); /* does not get through to it at all */
+    EXPECT(1, HF_OK);
+    assert_true(S.connects > before);
+    before = S.connects;
+    ADVANCE_MS(10000);
+    assert_int_equal(S.connects, before); /* nobody is left who would want it */
+    FINISH();
+}
+
+static void closing_ends_what_goes_on(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3);
+    INSPECT(1, "x");
+    hold_at_all(3);
+    STALL(2);
+    TAKE(1);
+    EXPECT(1, HF_OK);
+    CLOSE(2);
+    EXPECT(2, HF_OK);
+    REVIVE(2);
+    assert_true(is_held_at(2));
+    FINISH();
+}
+
 /* Of two votes one is broken, and the third server has never had one: that leaves one of three. */
 static void what_is_left_must_not_be_a_majority(void **state)
 {
@@ -364,6 +420,9 @@ int main(void)
         cmocka_unit_test(the_hold_is_broken_everywhere),
         cmocka_unit_test(the_new_fence_is_above_all),
         cmocka_unit_test(a_stalled_minority_is_not_waited_for),
+        cmocka_unit_test(who_answers_late_gets_the_order_too),
+        cmocka_unit_test(what_is_lost_behind_the_end_is_not_repeated),
+        cmocka_unit_test(closing_ends_what_goes_on),
         cmocka_unit_test(what_is_left_must_not_be_a_majority),
         cmocka_unit_test(too_few_that_were_broken_are_told),
         cmocka_unit_test(a_dead_majority_is_told),
