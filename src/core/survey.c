@@ -353,7 +353,7 @@ static void look(hf__survey *survey)
 /* An order is answered with 0 if the lock is not what the server had said it was. */
 static void take_answer(hf__survey *survey, voice *v)
 {
-    if (v->stage == ASKED) {
+    if (v->part.kind == HF__QUERY_INSPECT) { /* perhaps late, of one that has failed */
         v->stage = HEARD;
         if (v->seen.fence > survey->fence)
             survey->fence = v->seen.fence;
@@ -374,8 +374,6 @@ bool hf__survey_answered(hf__part *part, const hf__reply *reply)
     static const hf_error no_memory = {.status = HF_ENOMEM, .text = "out of memory"};
     if (result == HF__ANSWER_MALFORMED)
         return false;
-    if (!is_pending(v))
-        return true; /* its time was over before */
     if (result == HF__ANSWER_READ)
         take_answer(survey, v);
     else

@@ -3,6 +3,7 @@
  * it is certain, and if it never is, what happened at each server is told. */
 #include <string.h>
 
+#include "core/state.h" /* to have connections for messages */
 #include "gate.h"
 #include "votes.h"
 #include "watch.h"
@@ -335,6 +336,25 @@ static void observers_look_once_a_second(void **state)
     FINISH();
 }
 
+/* Also where there are connections for messages, which others need. */
+static void observers_do_not_subscribe(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3, .messages = true);
+    S.core->listening++;
+    hf__push_want_all(S.core);
+    stage_run();
+    watch("x");
+    ADVANCE_MS(3000);
+    stop_watching();
+    S.core->listening--;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(S.nodes[i].subscribes, 1); /* the client's own channel */
+        assert_int_equal(S.nodes[i].unsubscribes, 0);
+    }
+    FINISH();
+}
+
 /* The three know different fences, and not always the same two answer first. */
 static void a_lower_fence_is_no_news(void **state)
 {
@@ -413,6 +433,7 @@ int main(void)
         cmocka_unit_test(closing_ends_it),
         cmocka_unit_test(facts_and_names_are_of_one_server),
         cmocka_unit_test(observers_look_once_a_second),
+        cmocka_unit_test(observers_do_not_subscribe),
         cmocka_unit_test(a_lower_fence_is_no_news),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -201,6 +201,28 @@ static void who_answers_late_gets_the_order_too(void **state)
     FINISH();
 }
 
+/* The third of its four servers fails to break, which makes two and the one that never had it: that
+ * is enough when no more comes in time. */
+static void also_when_the_time_was_over(void **state)
+{
+    (void)state;
+    SETUP(.servers = 5, .call_timeout_ms = 700);
+    INSPECT(1, "x");
+    hold_at_all(4);
+    node_say(&S.nodes[2], SAYS(ANN, 3, 1000072));
+    node_say(&S.nodes[2], "-OOM no memory\r\n");
+    STALL(3);
+    TAKE(1);
+    ADVANCE_MS(699);
+    EXPECT_WAITING(1);
+    ADVANCE_MS(1);
+    EXPECT(1, HF_OK);
+    assert_true(is_held_at(3));
+    REVIVE(3);
+    assert_false(is_held_at(3));
+    FINISH();
+}
+
 static void what_is_lost_behind_the_end_is_not_repeated(void **state)
 {
     (void)state;
@@ -381,6 +403,26 @@ static void an_order_that_was_lost_is_repeated(void **state)
     FINISH();
 }
 
+/* What was lost was a question, so nothing is in doubt. */
+static void a_lost_question_has_done_nothing(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3);
+    INSPECT(1, "x");
+    S.mute = true;
+    TAKE(1);
+    CUT();
+    S.mute = false;
+    for (int i = 0; i < 3; i++) {
+        node_say(&S.nodes[i], SAYS(ANN, 1, 1000072));
+        node_say(&S.nodes[i], "-LOADING not yet\r\n");
+    }
+    settle(1);
+    EXPECT(1, HF_EUNAVAILABLE);
+    EXPECT_TEXT(1, "0 of 3 broken");
+    FINISH();
+}
+
 static bool break_without(long number)
 {
     SETUP(.servers = 3);
@@ -421,6 +463,7 @@ int main(void)
         cmocka_unit_test(the_new_fence_is_above_all),
         cmocka_unit_test(a_stalled_minority_is_not_waited_for),
         cmocka_unit_test(who_answers_late_gets_the_order_too),
+        cmocka_unit_test(also_when_the_time_was_over),
         cmocka_unit_test(what_is_lost_behind_the_end_is_not_repeated),
         cmocka_unit_test(closing_ends_what_goes_on),
         cmocka_unit_test(what_is_left_must_not_be_a_majority),
@@ -431,6 +474,7 @@ int main(void)
         cmocka_unit_test(another_hold_that_follows_is_left_alone),
         cmocka_unit_test(a_lock_that_never_stays_is_given_up),
         cmocka_unit_test(an_order_that_was_lost_is_repeated),
+        cmocka_unit_test(a_lost_question_has_done_nothing),
         cmocka_unit_test(every_allocation_may_fail),
     };
     gate_exempt = stage_works;
