@@ -197,17 +197,6 @@ static bool add_words(struct option_list *urls, int count, char **words)
     return all;
 }
 
-static size_t count_servers(const struct option_list *urls)
-{
-    size_t number = 0;
-    char *url;
-    while ((url = urls_server(urls, number)) != NULL) {
-        free(url);
-        number++;
-    }
-    return number;
-}
-
 static int choose(struct session_options *given, int count, char **words, struct patients *who)
 {
     if (!add_words(&given->urls, count, words))
@@ -233,7 +222,7 @@ static int choose(struct session_options *given, int count, char **words, struct
 static int look_at_all(const struct session_options *given, const struct patients *who)
 {
     static struct findings findings;
-    size_t number = count_servers(&who->urls);
+    size_t number = urls_count(&who->urls);
     int code = EXIT_OK;
     for (size_t i = 0; i < number; i++) {
         char *url = urls_server(&who->urls, i);

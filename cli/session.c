@@ -13,6 +13,8 @@
 #include "say.h"
 #include "urls.h"
 
+enum { MAX_LEASE_MS = 60000 }; /* the library's own default, on which all agree */
+
 #define PLACE(field) offsetof(struct session_options, field)
 
 static const struct option options[] = {
@@ -38,6 +40,11 @@ static const struct option options[] = {
     {0, "timeout", OPTION_TIME, PLACE(timeout_ms), "TIME", "for one answer of the server (3)", 1,
      HF_MS_MAX, 0},
     {0, "strict", OPTION_FLAG, PLACE(strict), 0, "refuse servers that may forget locks", 0, 0, 0},
+    {0, "max-lease", OPTION_TIME, PLACE(max_lease_ms), "TIME",
+     "several servers: the longest lease of all who share locks (60)", HF_LEASE_MIN_MS, HF_MS_MAX,
+     0},
+    {0, "durable", OPTION_FLAG, PLACE(durable), 0,
+     "several servers: none ever forgets; a restarted one votes at once", 0, 0, 0},
     {0, "config", OPTION_TEXT, PLACE(config), "FILE", "settings, instead of the usual places", 0, 0,
      0},
     {0, "json", OPTION_FLAG, PLACE(json), 0, "print JSON", 0, 0, 0},
@@ -82,6 +89,9 @@ static void take_rest(struct session_options *mine, const struct session_options
     take_text(&mine->tls_name, other->tls_name);
     mine->tls_insecure = mine->tls_insecure || other->tls_insecure;
     mine->strict = mine->strict || other->strict;
+    mine->durable = mine->durable || other->durable;
+    if (mine->max_lease_ms == 0)
+        mine->max_lease_ms = other->max_lease_ms;
     if (!mine->quiet && !mine->verbose) {
         mine->quiet = other->quiet;
         mine->verbose = other->verbose;
@@ -194,17 +204,40 @@ static int open_client(const struct session_options *place, const char *url,
     return 0;
 }
 
-int session_open(struct session_options *place, int64_t max_lease_ms, struct session *session)
+/* Of one server everybody may want a lease of any length. Of several, one that was restarted has no
+ * vote until every lease that it may have forgotten is over; so all who share locks must mean the
+ * same longest lease, whatever each of them wants. */
+static int choose_longest(const struct session_options *place, int64_t *longest_ms)
+{
+    int64_t limit_ms = place->max_lease_ms != 0 ? place->max_lease_ms : MAX_LEASE_MS;
+    if (urls_count(&place->urls) < 2) {
+        *longest_ms = *longest_ms == SESSION_ANY_LEASE ? HF_MS_MAX : *longest_ms;
+        return 0;
+    }
+    if (*longest_ms > limit_ms) {
+        say_error("on several servers a lock is kept for at most %g s at a time, unless all who "
+                  "share locks say --max-lease",
+                  (double)limit_ms / 1000);
+        return EXIT_USAGE;
+    }
+    *longest_ms = limit_ms;
+    return 0;
+}
+
+int session_open(struct session_options *place, int64_t longest_ms, struct session *session)
 {
     char *url = NULL;
     *session = (struct session){0};
     int code = session_complete(place);
     if (code == 0)
+        code = choose_longest(place, &longest_ms);
+    if (code == 0)
         code = choose_url(place, session, &url);
     if (code != 0)
         return code;
     hf_check check = place->strict ? HF_CHECK_REFUSE : HF_CHECK_WARN;
-    hf_client_options wanted = {.max_lease_ms = max_lease_ms,
+    hf_client_options wanted = {.max_lease_ms = longest_ms,
+                                .durable_servers = place->durable,
                                 .log = place->silent ? NULL : log_line,
                                 .own_loop = place->own_loop,
                                 .check_eviction = check,

@@ -25,8 +25,10 @@ struct session_options {
     const char *tls_key;
     const char *tls_name;
     bool tls_insecure;
-    int64_t timeout_ms; /* of a call */
-    bool strict;        /* refuse servers that are not safe */
+    int64_t timeout_ms;   /* of a call */
+    bool strict;          /* refuse servers that are not safe */
+    int64_t max_lease_ms; /* of all who share locks on several servers; 0: not given */
+    bool durable;         /* these servers never forget */
     /* Not options, but what a verb wants. */
     bool own_loop; /* a client without threads: the verb has a loop */
     bool silent;   /* the client's log is not shown */
@@ -36,6 +38,7 @@ extern const struct option_table session_table;
 
 enum {
     SESSION_TTL_MS = 30000, /* the lease, unless told otherwise */
+    SESSION_ANY_LEASE = -1,
     SESSION_URL_MAX = 4096
 };
 
@@ -49,9 +52,9 @@ struct session {
  * Returns 0 or the exit code; it has been said why. */
 int session_complete(struct session_options *options);
 
-/* The same, and opens the client, starting the local server if that is asked for. max_lease_ms: the
- * longest lease that will be wanted; 0: the usual. */
-int session_open(struct session_options *options, int64_t max_lease_ms, struct session *session);
+/* The same, and opens the client, starting the local server if that is asked for. longest_ms: the
+ * longest lease that will be wanted; 0: the usual; SESSION_ANY_LEASE: as long as it may be. */
+int session_open(struct session_options *options, int64_t longest_ms, struct session *session);
 /* Opens a client for a URL, whatever the server is like, and hands its log to a function; for those
  * who judge by themselves. The options must be complete. */
 int session_open_unchecked(const struct session_options *options, const char *url,

@@ -70,7 +70,7 @@ int token_open(struct session_options *options, int count, char **words, int64_t
     *use = (struct token_use){.name = NULL};
     int code = take_words(count, words, use);
     if (code == 0)
-        code = session_open(options, HF_MS_MAX, &use->session);
+        code = session_open(options, SESSION_ANY_LEASE, &use->session);
     if (code != 0)
         return code;
     if (hf_attach(use->session.client, use->name, use->token,

@@ -148,3 +148,17 @@ char *urls_server(const struct option_list *texts, size_t index)
     }
     return NULL;
 }
+
+size_t urls_count(const struct option_list *texts)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < texts->count; i++) {
+        struct url url = {0};
+        while (next_url(texts->texts[i], &url)) {
+            count++;
+            for (const char *at = url.hosts; at < url.rest; at++)
+                count += *at == ',';
+        }
+    }
+    return count;
+}

@@ -15,6 +15,8 @@ void urls_hide(const char *text, char *place, size_t capacity);
 /* All texts as one, with blanks between them. Freed by the caller; NULL: out of memory. */
 char *urls_join(const struct option_list *texts);
 
+size_t urls_count(const struct option_list *texts); /* of servers */
+
 /* The URL of the one server with that index, counted through all texts. Freed by the caller; NULL:
  * there are not so many, or out of memory. */
 char *urls_server(const struct option_list *texts, size_t index);

@@ -215,7 +215,8 @@ typedef struct hf_client_options {
     int64_t connect_timeout_ms; /* for one attempt to connect; default 1 000                     */
     int64_t reply_timeout_ms;   /* silence after which a connection counts as dead; default 1 000 */
     int64_t call_timeout_ms;    /* bound of one call (see hf_acquire); default 3 000             */
-    int64_t max_lease_ms;       /* the longest lease that an acquire may ask for; default 60 000 */
+    int64_t max_lease_ms;       /* the longest lease that an acquire may ask for; default 60 000;
+                                   quorum: the same for all clients, see durable_servers         */
     int links; /* command connections to each server, opened when needed; default 4, with several
                   servers 1                                                                      */
     int local_turns;      /* how often in a row a lock passes between threads of this client without

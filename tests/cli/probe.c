@@ -36,6 +36,8 @@ static void put_settings(const struct session_options *found)
     json_bool("tls_insecure", found->tls_insecure);
     json_number("timeout_ms", found->timeout_ms);
     json_bool("strict", found->strict);
+    json_number("max_lease_ms", found->max_lease_ms);
+    json_bool("durable", found->durable);
     json_bool("quiet", found->quiet);
     json_bool("verbose", found->verbose);
 }

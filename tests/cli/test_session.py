@@ -31,6 +31,7 @@ class Sources(Session):
             'url': URL, 'local': False, 'prefix': None, 'side_prefix': None, 'password_file': None,
             'password_env': None, 'tls_ca': None, 'tls_cert': None, 'tls_key': None,
             'tls_name': None, 'tls_insecure': False, 'timeout_ms': 0, 'strict': False,
+            'max_lease_ms': 0, 'durable': False,
             'quiet': False, 'verbose': False})
 
     def test_each_key_of_a_file(self):
@@ -38,12 +39,14 @@ class Sources(Session):
         self.config('# all of them', '', 'url = rediss://host.invalid', '\tprefix=shop: ',
                     'side-prefix = locks:', f'password-file = {secret}', 'tls-insecure = yes',
                     'tls-name = other name', 'timeout = 250ms', 'strict', 'quiet = true',
+                    'max-lease = 2m', 'durable',
                     'verbose = no', '  # the end')
         found = self.settings()
         self.assertEqual({name: value for name, value in found.items() if value}, {
             'url': 'rediss://host.invalid', 'prefix': 'shop:', 'side_prefix': 'locks:',
             'password_file': secret, 'tls_insecure': True, 'tls_name': 'other name',
-            'timeout_ms': 250, 'strict': True, 'quiet': True})
+            'timeout_ms': 250, 'strict': True, 'quiet': True,
+            'max_lease_ms': 120000, 'durable': True})
 
     def test_the_files_of_a_certificate(self):
         self.run_it('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256',
