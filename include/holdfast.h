@@ -53,7 +53,7 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 5
+#define HF_VERSION_MINOR 6
 #define HF_VERSION_PATCH 0
 
 #if defined(__GNUC__)

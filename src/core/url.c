@@ -306,7 +306,7 @@ static hf_status parse_unix(parser *cursor, hf__url *url)
 
 static hf_status parse_url(parser *cursor)
 {
-    hf__url *url;
+    hf__url *url = NULL;
     hf_status status = take_place(cursor, &url);
     if (status != HF_OK)
         return status;
