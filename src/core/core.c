@@ -422,9 +422,5 @@ bool hf__core_awaits(const hf__core *core)
 
 bool hf__core_expects(const hf__core *core, int link)
 {
-    const hf__link *at = &core->links[link];
-    if (at->is_push && at->state == HF__LINK_READY)
-        return at->pings > at->pongs || hf__push_needed(at->server) || core->stats.held > 0;
-    return at->in_flight.count > 0 || at->state == HF__LINK_CONNECTING ||
-           at->state == HF__LINK_GREETING;
+    return hf__link_expects(&core->links[link]);
 }

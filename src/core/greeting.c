@@ -209,7 +209,7 @@ static bool ask(hf__link *link, unsigned char step)
     char scratch[SCRATCH];
     hf__slice words[WORDS_MAX];
     size_t count = 0;
-    if (steps[step].on == (link->is_push ? COMMAND_LINK : PUSH_LINK))
+    if (steps[step].on == (link->kind->subscribes ? COMMAND_LINK : PUSH_LINK))
         return true;
     if (!steps[step].words(link, words, &count, scratch))
         return true;
@@ -244,7 +244,7 @@ static const hf__request *first_about_a_lock(const hf__link *link)
 static bool ask_permissions(hf__link *link)
 {
     const hf__request *first = first_about_a_lock(link);
-    if (link->is_push || first == NULL)
+    if (link->kind->subscribes || first == NULL)
         return true;
     link->greeting[link->greeting_length++] = PERMISSIONS_STEP;
     return hf__permit_ask_commands(first, &link->out);
@@ -252,7 +252,7 @@ static bool ask_permissions(hf__link *link)
 
 static bool load_scripts(hf__link *link)
 {
-    for (int i = 0; i < HF__SCRIPT_LOADED && !link->is_push; i++) {
+    for (int i = 0; i < HF__SCRIPT_LOADED && !link->kind->subscribes; i++) {
         hf__slice words[] = {
             HF__SLICE("SCRIPT"), HF__SLICE("LOAD"), {hf__scripts[i].body, hf__scripts[i].length}};
         link->greeting[link->greeting_length++] = SCRIPT_STEP;

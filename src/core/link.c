@@ -13,7 +13,9 @@
  * is back is found soon, and one that is down is not stormed.
  *
  * Renewals share calls (see request.c): the first of a group knows how many requests the next reply
- * answers. */
+ * answers.
+ *
+ * What links of different use do differently is in link_kind.c. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -30,7 +32,7 @@ void hf__link_init(hf__server *server, int index)
     hf__link *link = &server->links[index];
     link->core = server->core;
     link->server = server;
-    link->is_push = index == server->core->config.links;
+    link->kind = hf__link_kind_at(server, index);
     link->timer.kind = HF__TIMER_LINK;
     link->renew_timer.kind = HF__TIMER_RENEWALS;
     hf__wheel_init(&link->renewals);
@@ -67,11 +69,6 @@ static void start_backoff(hf__link *link)
     uint64_t pause_ms = limit_ms / 2 + hf__random_below(&link->core->random, limit_ms / 2 + 1);
     link->state = HF__LINK_BACKOFF;
     set_timer(link, hf__after(link->core->now, hf__span_ms((int64_t)pause_ms)));
-}
-
-static bool needed(const hf__link *link)
-{
-    return link->is_push ? hf__push_needed(link->server) : link->waiting.count > 0;
 }
 
 void hf__link_wake(hf__link *link)
@@ -222,15 +219,14 @@ void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     link->wants_connect = false;
     link->failures++;
     hf__buffer_clear(&link->out);
-    if (link->is_push)
-        hf__observer_link_down(link->core);
+    link->kind->down(link);
     recall_in_flight(link);
     start_backoff(link); /* before the others hear of it: they may submit something new */
     if (attempt || link->failures > 1) /* no good answer since the last time */
         link->last_failure = link->core->now;
     if (attempt)
         tell_waiting(link);
-    if (!needed(link)) {
+    if (!link->kind->needed(link)) {
         link->state = HF__LINK_DOWN;
         hf__timer_clear(&link->core->timers, &link->timer);
     }
@@ -273,13 +269,7 @@ void hf__link_ready(hf__link *link)
     link->pongs = link->pings; /* those that were lost with the last connection */
     link->trouble = (hf_error){.status = HF_OK};
     hf__timer_clear(&link->core->timers, &link->timer);
-    if (link->is_push) {
-        hf__push_ready(link->server);
-    } else {
-        hf__standing_link_ready(link);
-        hf__link_pump(link);
-        hf__push_link_ready(link);
-    }
+    link->kind->ready(link);
 }
 
 /* As if the reply had never come: from the first unanswered one on, the requests of its call go
@@ -298,8 +288,13 @@ static void fail_senseless(hf__link *link, hf__request **group, unsigned first, 
                   link->server->url->display);
 }
 
-static void answer_group(hf__link *link, const hf__reply *reply)
+void hf__link_answer(hf__link *link, const hf__reply *reply)
 {
+    if (link->in_flight.count == 0) {
+        hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that nobody asked for",
+                      link->server->url->display);
+        return;
+    }
     hf__request *group[HF__BATCH_MAX] = {NULL};
     hf__reply parts[HF__BATCH_MAX];
     unsigned count = HF__ENTRY(hf__list_first(&link->in_flight), hf__request, node)->group;
@@ -323,21 +318,6 @@ static void answer_group(hf__link *link, const hf__reply *reply)
     }
 }
 
-static void take_reply(hf__link *link, const hf__reply *reply)
-{
-    const char *server = link->server->url->display;
-    if (link->state == HF__LINK_GREETING) {
-        hf__greeting_reply(link, reply);
-    } else if (link->is_push) {
-        if (!hf__push_received(link->server, reply))
-            hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a message that makes no sense", server);
-    } else if (link->in_flight.count > 0) {
-        answer_group(link, reply);
-    } else {
-        hf__link_fail(link, HF_EUNAVAILABLE, "%s sent a reply that nobody asked for", server);
-    }
-}
-
 void hf__link_stamp_late(hf__link *link)
 {
     hf__list *list = &link->in_flight;
@@ -357,7 +337,10 @@ void hf__link_bytes(hf__link *link, const char *bytes, size_t count)
         result = hf__reader_next(link->reader, &reply);
         if (result != HF__READ_REPLY)
             break;
-        take_reply(link, reply);
+        if (link->state == HF__LINK_GREETING)
+            hf__greeting_reply(link, reply);
+        else
+            link->kind->reply(link, reply);
     }
     if (result == HF__READ_BROKEN)
         hf__link_fail(link, HF_EUNAVAILABLE, "%s does not speak the Redis protocol: %s",
@@ -373,19 +356,6 @@ void hf__link_fail_silent(hf__link *link)
                   (long long)hf__span_to_ms(link->core->config.reply_timeout));
 }
 
-static void check_oldest(hf__link *link)
-{
-    hf__node *oldest = hf__list_first(&link->in_flight);
-    if (oldest == NULL)
-        return;
-    hf__instant sent = HF__ENTRY(oldest, hf__request, node)->sent;
-    hf__instant due = hf__after(sent, link->core->config.reply_timeout);
-    if (hf__before(link->core->now, due))
-        set_timer(link, due);
-    else
-        hf__link_fail_silent(link);
-}
-
 void hf__link_timer(hf__link *link)
 {
     const hf__config *config = &link->core->config;
@@ -393,7 +363,7 @@ void hf__link_timer(hf__link *link)
     case HF__LINK_DOWN:
         break;
     case HF__LINK_BACKOFF:
-        if (needed(link))
+        if (link->kind->needed(link))
             connect_link(link);
         else
             link->state = HF__LINK_DOWN;
@@ -407,10 +377,14 @@ void hf__link_timer(hf__link *link)
         hf__link_fail_silent(link);
         break;
     case HF__LINK_READY:
-        if (link->is_push)
-            hf__push_timer(link->server);
-        else
-            check_oldest(link);
+        link->kind->timer(link);
         break;
     }
+}
+
+bool hf__link_expects(const hf__link *link)
+{
+    if (link->state == HF__LINK_READY)
+        return link->kind->expects(link);
+    return link->state == HF__LINK_CONNECTING || link->state == HF__LINK_GREETING;
 }

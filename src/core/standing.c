@@ -325,7 +325,7 @@ static bool is_other(hf__link *link, hf__slice run_id)
 bool hf__standing_greeted(hf__link *link, uint64_t uptime_s)
 {
     hf__server *server = link->server;
-    if (!hf__is_quorum(link->core) || link->is_push)
+    if (!hf__is_quorum(link->core) || link->kind->subscribes)
         return true;
     if (!is_other(link, hf__slice_text(link->run_id)))
         return false;

@@ -175,9 +175,20 @@ typedef enum hf__link_state {
 
 enum { HF__GREETING_MAX = 24 };
 
+typedef struct hf__link_kind { /* what links of different use do differently; see link_kind.c */
+    bool subscribes;           /* its greeting ends with a subscription, not with the scripts */
+    bool (*needed)(const hf__link *link);  /* it should be up */
+    bool (*expects)(const hf__link *link); /* ready: something is to come over it */
+    void (*ready)(hf__link *link);
+    void (*reply)(hf__link *link, const hf__reply *reply);
+    void (*timer)(hf__link *link); /* ready: it has fired */
+    void (*down)(hf__link *link);
+} hf__link_kind;
+
 struct hf__link {
     hf__core *core;
     hf__server *server;
+    const hf__link_kind *kind;
     hf__link_state state;
     bool wants_close;
     bool wants_connect;
@@ -203,8 +214,7 @@ struct hf__link {
     hf__wall greeted_wall;
     char run_id[41];     /* of the server process behind it */
     uint64_t run;        /* counts the changes of run_id */
-    bool is_push;        /* the one for messages from the server; no requests go over it */
-    uint64_t pings;      /* it: how often it was sent */
+    uint64_t pings;      /* the one for messages: how often it was sent */
     uint64_t pongs;      /* and answered */
     hf__instant unheard; /* while one is not: since when */
 };
@@ -434,7 +444,13 @@ void hf__link_fail_silent(hf__link *link); /* it has not answered in time */
 void hf__link_connected(hf__link *link, const hf__event *event);
 void hf__link_bytes(hf__link *link, const char *bytes, size_t count);
 void hf__link_timer(hf__link *link);
-void hf__link_stamp_late(hf__link *link); /* what the mutant SENT_AFTER left unstamped */
+bool hf__link_expects(const hf__link *link); /* an answer or message is to come over it */
+void hf__link_stamp_late(hf__link *link);    /* what the mutant SENT_AFTER left unstamped */
+
+void hf__link_answer(hf__link *link, const hf__reply *reply); /* the oldest in flight */
+
+/* link_kind.c */
+const hf__link_kind *hf__link_kind_at(const hf__server *server, int index);
 
 /* greeting.c */
 bool hf__greeting_send(hf__link *link, const hf_credentials *credentials); /* false: no memory */
