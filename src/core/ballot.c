@@ -335,17 +335,16 @@ void hf__ballot_go(hf_hold *main)
     hf__ballot *ballot = main->ballot;
     if (ballot->under_way)
         return;
-    ballot->under_way = true;
     uint64_t number = hf__vote_number(main);
     bool waits = ballot->ticket > 0;
-    if (waits)
+    if (waits) {
         listen(main);
-    for (int i = 0; i < servers_of(main) && main->ballot->under_way; i++)
-        hf__vote_start(main, i, number, waits);
-    if (waits && ballot->under_way) {
         main->call->try_ends = HF__NEVER;
         hf__acquire_set_timer(main->call);
     }
+    for (int i = 0; i < servers_of(main); i++)
+        hf__vote_start(main, i, number, waits);
+    ballot->under_way = true;
     hf__ballot_check(main);
 }
 
