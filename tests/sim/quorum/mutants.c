@@ -12,6 +12,20 @@ const mutant mutants[] = {
     {"no-drift", "no allowance for clocks that differ", MUTANT(NO_DRIFT), 500, 0},
     {"sent-after", "deadline from after the sending", MUTANT(SENT_AFTER), 500, 0},
     {"from-reply", "deadline from the reply", MUTANT(FROM_REPLY), 500, 0},
+    {"deadline-first", "the deadline of the best vote", MUTANT(DEADLINE_FIRST), 500, 0},
+    {"vote-twice", "a vote that was asked for twice counts twice", MUTANT(VOTE_TWICE), 2000, 0},
+    {"late-grant-kept", "a late grant is not given back", MUTANT(LATE_GRANT_KEPT), 500, 0},
+    {"release-granters", "released only where it was granted", MUTANT(RELEASE_GRANTERS), 2000, 0},
+    {"healed-counted", "a copy in place of a lost one counts", MUTANT(HEALED_COUNTED), 4000, 0},
+    {"healed-same-round", "and is made without a majority", MUTANT(HEALED_SAME_ROUND), 4000, 0},
+    {"restarted-votes", "a restarted server has a vote", MUTANT(RESTARTED_VOTES), 500, 0},
+    {"fence-not-raised", "servers may disagree on a fence", MUTANT(FENCE_NOT_RAISED), 2000, 0},
+    {"fence-unheld", "a fence counts where the vote is lost", MUTANT(FENCE_UNHELD), 4000, 0},
+    {"yield-decided", "who has a majority gives way", MUTANT(YIELD_DECIDED), 500, 0},
+    {"yield-old-id", "who gives way keeps his value", MUTANT(YIELD_OLD_ID), 2000, 0},
+    {"inquire-dropped", "no way is given before the grant", MUTANT(INQUIRE_DROPPED), 500, 0},
+    {"ticket-zero", "a ticket before everybody else's", MUTANT(TICKET_ZERO), 500, 0},
+    {"floor-early", "floors are read too early", MUTANT(FLOOR_EARLY), 8000, 0},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

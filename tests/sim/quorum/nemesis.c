@@ -209,9 +209,10 @@ void nemesis_act(world *w)
     world_schedule(w, (event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
 }
 
-/* Those who are paused or down come back by themselves. */
-void nemesis_heal(world *w)
+/* Those who are paused or down come back by themselves; the last of them, when? */
+int64_t nemesis_heal(world *w)
 {
+    int64_t last_ns = w->now_ns;
     world_log(w, "healing");
     w->healing = w->resting = true;
     for (int i = 0; i < w->plan.clients; i++)
@@ -220,8 +221,11 @@ void nemesis_heal(world *w)
     for (int i = 0; i < w->plan.nodes; i++) {
         node *n = &w->nodes[i];
         n->slow_until_ns = 0;
+        if (!n->dead && n->stalled_until_ns > last_ns)
+            last_ns = n->stalled_until_ns;
         for (int wire = 0; wire < WIRES_MAX; wire++)
             if (n->wires[wire].used && n->wires[wire].half_open && n->wires[wire].client_open)
                 net_break(n, wire);
     }
+    return last_ns;
 }

@@ -284,7 +284,7 @@ void actor_name_late(world *world, actor_state state, const char *when);
 
 /* nemesis.c */
 void nemesis_act(world *world);
-void nemesis_heal(world *world);
+int64_t nemesis_heal(world *world); /* when the last server goes on, in true time */
 void nemesis_part(world *world, int client, const bool *nodes, int64_t length_ns, bool drops);
 void nemesis_jump(node *node, int64_t jump_us);
 void nemesis_forget(node *node, const sim_image *image, const char *with); /* restarts it */

@@ -221,7 +221,7 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     begin_clients(w);
     int64_t bound_ns = MS(3 * p.max_lease_ms + 5000);
     world_run_until(w, p.duration_ns, NULL);
-    nemesis_heal(w);
+    world_run_until(w, nemesis_heal(w) + MS(3000), NULL); /* longer than the longest back-off */
     world_run_until(w, w->now_ns + bound_ns, actor_all_rest);
     actor_name_late(w, ACTOR_THINKS, "when all is well again");
     actor_finish_round(w);
