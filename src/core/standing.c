@@ -358,23 +358,32 @@ void hf__standing_told(hf__link *link, hf__slice text)
     server->base = base;
 }
 
-/* What the last process granted is gone, as far as we can tell; and what was on its way to it does
- * not go to this one before it has a vote. */
+/* What was on its way to the last process does not go to this one before it has a vote. */
+static void call_back(hf__link *link)
+{
+    hf__list *holds = &link->core->holds;
+    for (hf__node *node = hf__list_first(holds); node != NULL; node = hf__list_next(holds, node)) {
+        hf_hold *vote = HF__ENTRY(node, hf_hold, node);
+        if (vote->link != link || vote->vote == NULL ||
+            vote->requests[HF__REQUEST_ACQUIRE].place != HF__WAITING)
+            continue;
+        hf__link_withdraw(&vote->requests[HF__REQUEST_ACQUIRE]);
+        if (!hf__node_linked(&vote->vote->gate))
+            hf__list_append(&link->server->gated, &vote->vote->gate);
+    }
+}
+
+/* What it granted is gone, as far as we can tell. Whoever is told so may send something at once. */
 static void distrust(hf__link *link)
 {
     hf__list *holds = &link->core->holds;
+    call_back(link);
     for (size_t left = holds->count; left > 0 && holds->count > 0; left--) {
         hf_hold *vote = HF__ENTRY(hf__list_rotate(holds), hf_hold, node);
-        if (vote->link != link || vote->vote == NULL)
+        if (vote->link != link || vote->vote == NULL || vote->stage != HF__HOLD_HELD)
             continue;
-        if (vote->requests[HF__REQUEST_ACQUIRE].place == HF__WAITING) {
-            hf__link_withdraw(&vote->requests[HF__REQUEST_ACQUIRE]);
-            if (!hf__node_linked(&vote->vote->gate))
-                hf__list_append(&link->server->gated, &vote->vote->gate);
-        } else if (vote->stage == HF__HOLD_HELD) {
-            hf__hold_lose(vote, HF_REASON_GONE, "the server was restarted");
-            hf__hold_settle(vote);
-        }
+        hf__hold_lose(vote, HF_REASON_GONE, "the server was restarted");
+        hf__hold_settle(vote);
     }
 }
 
