@@ -7,6 +7,7 @@
  * assumptions there are never more than a minority that did and do not vote again; in most worlds
  * it is one after the other, as in a rolling restart. A clock that jumps forward would end leases
  * early: that too is only within the assumptions while the server has no vote. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "quorum.h"
@@ -209,6 +210,17 @@ void nemesis_act(world *w)
     world_schedule(w, (event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
 }
 
+/* What was granted before a clock was put back may last for an hour: somebody cleans up. */
+static void clean_up(node *n)
+{
+    node_set_clock(n);
+    for (int i = 0; i < LOCKS; i++) {
+        const char *words[] = {"PTTL", lock_names[i]};
+        if (strtoll(sim_server_run(n->server, 2, words), NULL, 10) > n->world->plan.max_lease_ms)
+            sim_server_evict(n->server, lock_names[i], strlen(lock_names[i]));
+    }
+}
+
 /* Those who are paused or down come back by themselves; the last of them, when? */
 int64_t nemesis_heal(world *w)
 {
@@ -221,6 +233,7 @@ int64_t nemesis_heal(world *w)
     for (int i = 0; i < w->plan.nodes; i++) {
         node *n = &w->nodes[i];
         n->slow_until_ns = 0;
+        clean_up(n);
         if (!n->dead && n->stalled_until_ns > last_ns)
             last_ns = n->stalled_until_ns;
         for (int wire = 0; wire < WIRES_MAX; wire++)
