@@ -64,6 +64,8 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
     hf__queue_leave(hold);
     if (hold->ballot != NULL)
         hf__ballot_end(hold);
+    if (hold->vote != NULL)
+        hf__standing_leave_gate(hold);
     bool forgets = (HF__MUTANT(UNKNOWN_REFUSED) && status == HF_EUNKNOWN) ||
                    (HF__MUTANT(CANCEL_KEEPS) && status == HF_ECANCELLED) || hf__vote_forgets(hold);
     if (is_known_there(hold) && !forgets)

@@ -261,7 +261,7 @@ static bool postponed(node *n, event *e)
     const sim_wire *wire = &n->wires[e->index];
     const client *c = &w->clients[wire->client];
     int64_t until_ns = 0;
-    if (e->kind == EVENT_TO_SERVER || e->kind == EVENT_SERVER_END)
+    if (e->kind == EVENT_TO_SERVER || (e->kind == EVENT_SERVER_END && !n->dead))
         until_ns = n->stalled_until_ns;
     else if (c->alive && c->paused && c->generation == wire->client_generation)
         until_ns = c->resumes_ns;
