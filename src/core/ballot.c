@@ -329,21 +329,22 @@ void hf__ballot_vote_failed(hf_hold *vote)
 
 /* ---- Trying ---- */
 
-/* One that is under way goes on. */
+/* One that is under way goes on, where there was no memory for a vote. */
 void hf__ballot_go(hf_hold *main)
 {
     hf__ballot *ballot = main->ballot;
-    if (ballot->under_way)
+    bool waits = ballot->ticket > 0;
+    if (ballot->under_way && !waits)
         return;
     uint64_t number = hf__vote_number(main);
-    bool waits = ballot->ticket > 0;
     if (waits) {
         listen(main);
         main->call->try_ends = HF__NEVER;
         hf__acquire_set_timer(main->call);
     }
     for (int i = 0; i < servers_of(main); i++)
-        hf__vote_start(main, i, number, waits);
+        if (ballot->votes[i] == NULL)
+            hf__vote_start(main, i, number, waits);
     ballot->under_way = true;
     hf__ballot_check(main);
 }

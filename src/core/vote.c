@@ -83,12 +83,24 @@ uint64_t hf__vote_number(hf_hold *main)
     return main->number + ballot->numbers - 1;
 }
 
+/* There is no memory for a vote now. */
+static void try_again(hf_hold *main)
+{
+    hf__call *call = main->call;
+    if (main->stage != HF__HOLD_TRYING || main->ballot->ticket == 0)
+        return;
+    call->next_try = hf__after(main->core->now, call->retry_interval);
+    hf__acquire_set_timer(call);
+}
+
 bool hf__vote_start(hf_hold *main, int server, uint64_t number, bool waits)
 {
     bool used_up = main->ballot->numbers == HF__NUMBER_STEP;
     hf_hold *vote = used_up ? NULL : make(main, number);
-    if (vote == NULL)
+    if (vote == NULL) {
+        try_again(main);
         return false;
+    }
     main->ballot->votes[server] = vote;
     vote->core = main->core;
     vote->link = hf__server_link(&main->core->servers[server], vote->slot);
