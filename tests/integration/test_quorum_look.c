@@ -218,6 +218,45 @@ static void a_lock_of_two_servers_is_listed_without_the_third(void **state)
     expect_says(error.text, "2 of 3 did not answer");
 }
 
+enum { SOME = 20 };
+
+static bool freeze_first(void *arg, const hf_inspection *inspection)
+{
+    bool *frozen = arg;
+    bool second = strncmp(inspection->name, "second", 6) == 0;
+    if (second && !*frozen) {
+        redis_server_freeze(all[0]);
+        *frozen = true;
+    }
+    times_seen[second]++;
+    return true;
+}
+
+/* The first has told all that it has, and is then asked whether it had the next ones. It is waited
+ * for once, and what it has may be seen twice. */
+static void a_server_that_falls_silent_meanwhile_hides_nothing(void **state)
+{
+    (void)state;
+    char urls[256], name[40];
+    hf_client *hasty = NULL;
+    bool frozen = false;
+    memset(times_seen, 0, sizeof(times_seen));
+    for (int i = 0; i < SOME; i++) {
+        (void)snprintf(name, sizeof(name), "first:{0}%d", i);
+        hold_without(NEITHER, name);
+        (void)snprintf(name, sizeof(name), "second:{0}%d", i);
+        hold_without(0, name);
+    }
+    (void)snprintf(urls, sizeof(urls), "%s,%s,%s", all[0]->url, all[1]->url, all[2]->url);
+    EXPECT(HF_OK, hf_open(urls, HF_CLIENT(.call_timeout_ms = 2000), &hasty, &error));
+    EXPECT(HF_OK, hf_list(hasty, "*", freeze_first, &frozen, &error));
+    assert_true(frozen);
+    assert_in_range(times_seen[0], SOME, 2 * SOME);
+    assert_int_equal(times_seen[1], SOME);
+    redis_server_thaw(all[0]);
+    (void)hf_close(hasty);
+}
+
 static bool stop_at_once(void *arg, const hf_inspection *inspection)
 {
     int *count = arg;
@@ -318,11 +357,13 @@ static void all_who_share_it_lose_it(void **state)
 
 /* ---- Observe and examine --------------------------------------------------------------------- */
 
-static atomic_int granted_to_ann, ended;
+static atomic_int found_free, granted_to_ann, ended;
 
 static void hear(void *arg, const hf_sight *sight)
 {
     (void)arg;
+    if (sight->kind == HF_SEEN_FREE)
+        atomic_fetch_add(&found_free, 1);
     if (sight->kind == HF_SEEN_GRANTED && strcmp(sight->who.client_id, ANN) == 0)
         atomic_fetch_add(&granted_to_ann, 1);
     if (sight->kind == HF_SEEN_EXPIRED)
@@ -334,7 +375,7 @@ static void an_observer_finds_out_by_looking(void **state)
     hf_observer *observer;
     (void)state;
     EXPECT(HF_OK, hf_observe(client, LOCK, 0, hear, NULL, &observer, &error));
-    WAIT_UNTIL(scripts_run(all[0]) > 0, PATIENCE_MS);
+    WAIT_UNTIL(atomic_load(&found_free) == 1, PATIENCE_MS);
     put_vote(0, LOCK, BOB, FENCE); /* a vote, and not the lock */
     hold_without(0, LOCK);
     WAIT_UNTIL(atomic_load(&granted_to_ann) == 1, PATIENCE_MS);
@@ -376,6 +417,7 @@ int main(void)
         TEST(silence_ends_in_time),
         TEST(each_lock_is_listed_once),
         TEST(a_lock_of_two_servers_is_listed_without_the_third),
+        TEST(a_server_that_falls_silent_meanwhile_hides_nothing),
         TEST(a_list_ends_when_it_is_told_to),
         TEST(the_request_is_left_at_all_that_have_it),
         TEST(the_lock_is_taken_from_whoever_has_a_majority),
