@@ -655,7 +655,7 @@ HF_API int hf_server_count(const hf_client *client);
  * locks that this library has taken, by its side keys (SCAN), so locks that others hold only if we
  * had them within the last hour. A lock that is taken or released meanwhile may or may not be seen;
  * one may be seen twice. `see` runs in the calling thread and may use the client. On a quorum it
- * finds what is held by a majority, and a majority has to answer. */
+ * finds what is known to be held by a majority, and a majority has to answer. */
 typedef bool hf_list_function(void *arg, const hf_inspection *inspection);
 HF_API hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see, void *arg,
                          hf_error *error);

@@ -230,17 +230,27 @@ typedef struct listing {
     bool stopped;
 } listing;
 
+/* A majority of a quorum has answered. Then those that have not may decide who has this lock, but
+ * they are no reason not to see the others. */
+static bool is_quorum(const listing *list, unsigned answered)
+{
+    int count = 0;
+    for (; answered != 0; answered >>= 1)
+        count += (int)(answered & 1);
+    return count >= hf__majority(list->client->server_count);
+}
+
 static void see_lock(listing *list, hf__slice name)
 {
     hf__answer answer = {.inspection = list->inspection, .awaits = list->scanned};
     hf_status status = inspect(list->client, name, &answer, &list->failure);
     hf__buffer_free(&answer.value);
-    if (status == HF_ESERVER)
-        hf__ok(&list->failure); /* no lock any more: something else is stored at its name */
-    if (status != HF_OK)
-        return;
-    list->scanned &= answer.answered;
-    if (list->inspection->held && (answer.knows & list->scanned) == 0)
+    bool enough = is_quorum(list, answer.answered);
+    if (status == HF_ESERVER || enough)
+        hf__ok(&list->failure); /* ESERVER: no lock any more, something else is stored there */
+    if (enough)
+        list->scanned &= answer.answered;
+    if (status == HF_OK && list->inspection->held && (answer.knows & list->scanned) == 0)
         list->stopped = !list->see(list->arg, list->inspection);
 }
 

@@ -65,7 +65,7 @@ typedef struct hf__answer {      /* to a query; what it does not ask for stays z
     hf__wall wall;               /* time */
     uint64_t number; /* revoke: 1 or 0; break: the new fence or 0; scan: the next cursor */
     hf__buffer keys; /* scan: each as 4 bytes of length and its bytes; the caller frees it */
-    /* Inspect, on a quorum; bit n stands for server n. */
+    /* Inspect, on a quorum, also if it fails; bit n stands for server n. */
     unsigned awaits;   /* must answer, or fail to, before it is decided; given by the caller */
     unsigned answered; /* has answered, */
     unsigned knows;    /* and has a fence of the lock */

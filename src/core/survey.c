@@ -213,7 +213,7 @@ static bool is_over(const hf__survey *survey)
 
 /* ---- Questions ---- */
 
-static void fill_answer(const hf__survey *survey, const hf__opinion *opinions, int leader)
+static void note_who_answered(const hf__survey *survey, const hf__opinion *opinions)
 {
     hf__answer *answer = survey->query->call->answer;
     for (int i = 0; i < survey->count; i++) {
@@ -221,23 +221,25 @@ static void fill_answer(const hf__survey *survey, const hf__opinion *opinions, i
         answer->answered |= (unsigned)answered << i;
         answer->knows |= (unsigned)(answered && opinions[i].seen->fence > 0) << i;
     }
-    hf__agree_merge(opinions, survey->count, leader, answer->inspection);
 }
 
 static void look_at_question(hf__survey *survey)
 {
     hf__opinion opinions[HF_SERVERS_MAX];
+    hf__answer *answer = survey->query->call->answer;
     int leader = -1;
     collect(survey, opinions);
     hf__agreement agreement = hf__agree(opinions, survey->count, &leader);
     bool open = agreement == HF__AGREE_OPEN;
-    if (count_pending(survey, open ? ~0U : survey->query->call->answer->awaits) > 0)
+    if (count_pending(survey, open ? ~0U : answer->awaits) > 0)
         return;
+    note_who_answered(survey, opinions);
     if (open) {
         blame_silence(survey);
         return;
     }
-    fill_answer(survey, opinions, agreement == HF__AGREE_HELD ? leader : -1);
+    hf__agree_merge(opinions, survey->count, agreement == HF__AGREE_HELD ? leader : -1,
+                    answer->inspection);
     hf__query_end(survey->query, HF_OK, "");
 }
 

@@ -211,7 +211,10 @@ static void a_lock_of_two_servers_is_listed_without_the_third(void **state)
         (void)snprintf(name, sizeof(name), "many:{0}%d", i);
         hold_without(NEITHER, name);
     }
+    put_vote(1, LOCK, BOB, FENCE); /* the first could be another vote of it */
     redis_server_kill(all[0]);
+    EXPECT(HF_EUNAVAILABLE, hf_inspect(client, LOCK, 0, &seen, &error));
+    expect_says(error.text, "1 of 3 did not answer, and the others do not agree");
     expect_all_once();
     redis_server_kill(all[1]);
     EXPECT(HF_EUNAVAILABLE, hf_list(client, "*", count_name, NULL, &error));
