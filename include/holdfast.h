@@ -674,8 +674,9 @@ HF_API hf_status hf_revoke(hf_client *client, const char *name, size_t name_leng
  * and *fence (which may be NULL) is the new one: larger than the victim's. Make the store know it
  * first. HF_ENOTHELD: nobody held it, or another hold followed meanwhile, which was left alone. On
  * a quorum it is taken from the hold that has a majority, at all servers that answer. HF_OK: at a
- * majority it does not have it any more. HF_EUNKNOWN: some have taken it away, but too few; the
- * text says what happened at the others. Breaking it again does no harm. */
+ * majority it does not have it any more (a hold of the same thread and label that follows at this
+ * very moment may be taken for it). HF_EUNKNOWN: some have taken it away, but too few; the text
+ * says what happened at the others. Breaking it again does no harm. */
 HF_API hf_status hf_break(hf_client *client, const char *name, size_t name_length, uint64_t *fence,
                           hf_error *error);
 
