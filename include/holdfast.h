@@ -12,15 +12,16 @@
  *     }
  *     hf_close(client);
  *
- * Words. A CLIENT is a process's session with its server; one per process is normal. A LOCK is a
- * name. An OWNER is who may re-enter a lock: the calling thread, unless you name one. A HOLD is one
- * grant of a lock: proof of having it. The LEASE is how long the server keeps a grant that nobody
- * renews; the library renews it for as long as you hold (the WATCHDOG), unless told not to. The
- * DEADLINE is the local, pessimistic moment at which a hold stops being valid: taken on a clock
- * that also runs while the machine sleeps, from before the request was sent, minus an allowance for
- * clocks that run at different rates (1 % of the lease + 2 ms). A FENCE is a number that grows with
- * every grant of a lock: give it to the store with each write and let it refuse smaller ones, and
- * not even a process that was stopped for an hour can spoil the work of its successor.
+ * Words. A CLIENT is a process's session with its server, or with several that are a QUORUM (see
+ * hf_open()); one per process is normal. A LOCK is a name. An OWNER is who may re-enter a lock: the
+ * calling thread, unless you name one. A HOLD is one grant of a lock: proof of having it. The LEASE
+ * is how long the server keeps a grant that nobody renews; the library renews it for as long as you
+ * hold (the WATCHDOG), unless told not to. The DEADLINE is the local, pessimistic moment at which a
+ * hold stops being valid: taken on a clock that also runs while the machine sleeps, from before the
+ * request was sent, minus an allowance for clocks that run at different rates (1 % of the lease and
+ * 2 ms, see drift_ppm). A FENCE is a number that grows with every grant of a lock: give it to the
+ * store with each write and let it refuse smaller ones, and not even a process that was stopped for
+ * an hour can spoil the work of its successor.
  *
  * Threads. Every function may be called from any thread, on the same client and on different ones.
  * A hold may be used and released by another thread than the one that acquired it; but releasing
@@ -118,7 +119,7 @@ typedef struct hf_error {
 
 HF_API const char *hf_status_name(hf_status status); /* "HF_EBUSY"; never NULL, static storage */
 HF_API const char *hf_status_text(hf_status status); /* the texts above; the same              */
-HF_API const char *hf_version(void);                 /* "0.4.0" of the library that is loaded  */
+HF_API const char *hf_version(void);                 /* "0.6.0" of the library that is loaded  */
 
 /* ---- Client ---------------------------------------------------------------------------------- */
 
@@ -216,7 +217,8 @@ typedef struct hf_client_options {
     int64_t reply_timeout_ms;   /* silence after which a connection counts as dead; default 1 000 */
     int64_t call_timeout_ms;    /* bound of one call (see hf_acquire); default 3 000             */
     int64_t max_lease_ms;       /* the longest lease that an acquire may ask for; default 60 000;
-                                   quorum: the same for all clients, see durable_servers         */
+                                   quorum: the same for all clients, and for so long a server has
+                                   no vote after a restart; see hf_open(), durable_servers       */
     int links; /* command connections to each server, opened when needed; default 4, with several
                   servers 1                                                                      */
     int local_turns;      /* how often in a row a lock passes between threads of this client without
@@ -273,7 +275,17 @@ typedef struct hf_client_options {
  * A comma never belongs to a user, a password or a path; there it is written as %2C. White space
  * separates only what begins with a scheme of its own. All clients must name the same servers, in
  * whatever order, and none of them twice. Two servers work, but both are needed then: that is
- * logged as a warning. Three survive the loss of one, five of two.
+ * logged as a warning. Three survive the loss of one, four also of one, five of two.
+ *
+ * The servers need not know of each other, and must not be replicas of each other. All are asked at
+ * once, and a call is over as soon as its outcome cannot change any more. The fence grows from one
+ * grant to the next, whichever servers granted it. All clients of these servers must have the same
+ * max_lease_ms and durable_servers: a server that was started, or started again, less than
+ * max_lease_ms ago has no vote, for it may have forgotten a lock that is still held. On servers
+ * that are all new the first lock is to be had when a majority has run for that long, and servers
+ * are to be restarted one at a time, so far apart. (In tests, durable_servers = true does away with
+ * it.) A clock that jumps forward at one of the servers, FLUSHALL or eviction there may let two
+ * holds overlap, as with a single one; the fence still orders them. docs/safety.md has the rest.
  *
  * options may be NULL. HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL:
  * HF_EINVAL (the text points at the character of the URL, or names the option or file), HF_ENOMEM
@@ -413,19 +425,33 @@ typedef struct hf_acquire_options {
  *   HF_EUNAVAILABLE no server, or one that cannot serve now; the text says why
  *   HF_ECANCELLED   hf_cancel_fire(); a grant that was under way is given back
  *   HF_EDENIED, HF_EUNSAFE, HF_ESERVER (such as a key of another type at the name), HF_EINVAL,
- *   HF_ENOMEM, HF_EDEADLK, HF_ECLOSED, HF_EFORKED, HF_EINTERNAL */
+ *   HF_ENOMEM, HF_EDEADLK, HF_ECLOSED, HF_EFORKED, HF_EINTERNAL
+ *
+ * On a quorum a refusal and a fault are counted apart, and what a minority says decides nothing:
+ *   HF_EBUSY        so many servers answered that others have it, or parts of it, that there is no
+ *                   majority to be had. Of single tries that are made at the same moment all may
+ *                   be told so; of those that wait, the one that came first gets it
+ *   HF_EUNAVAILABLE too many servers were down, silent, or have no vote yet
+ *   HF_EUNKNOWN     the same, and those that gave no answer may have granted it
+ *   HF_EDENIED, HF_EUNSAFE, HF_ESERVER   said by so many that no majority is left
+ * The text says how many granted it and what each server said, as far as there is room. Whatever
+ * was granted is given back, at all servers. */
 HF_API hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_options *options,
                             hf_hold **hold, hf_error *error);
 
 /* Releases and frees the hold and clears the pointer, whatever the outcome; waits at most
  * call_timeout_ms. NULL and a pointer to NULL do nothing and return HF_OK.
  *   HF_OK       released: the hold was valid to the end
- *   HF_ELOST    it had ended before: expired, deleted by somebody, or the server forgot it
- *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_EUNSAFE, HF_ESERVER, HF_ENOMEM   the server did
- * not confirm; the client goes on trying in the background until the lease is over HF_ECLOSED,
- * HF_EFORKED   freed; hf_close() has released it; it is the parent's The one exception: HF_EDEADLK
- * from inside a callback, where nothing is done and the hold stays.
- */
+ *   HF_ELOST    it had ended before: expired, deleted by somebody, or the server forgot it; quorum:
+ *               a majority did not have it any more
+ *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_EUNSAFE, HF_ESERVER, HF_ENOMEM
+ *               the server did not confirm; the client goes on trying in the background until the
+ *               lease is over
+ *   HF_ECLOSED  freed; hf_close() has released it
+ *   HF_EFORKED  freed; it is the parent's
+ * The one exception: HF_EDEADLK from inside a callback, where nothing is done and the hold stays.
+ * On a quorum it is given back everywhere; HF_OK when a majority has confirmed it, and the rest
+ * goes on in the background. */
 HF_API hf_status hf_release(hf_hold **hold, hf_error *error);
 
 /* Like hf_release(), but does not wait for the answer: the request is written to the connection
@@ -439,11 +465,12 @@ HF_API hf_status hf_release_nowait(hf_hold **hold);
  *   HF_OK      the new deadline stands
  *   HF_ELOST   the hold has ended; the hold must still be released, which will say the same
  *   HF_EUNAVAILABLE, HF_EDENIED, HF_EUNSAFE, HF_ESERVER, HF_EINVAL, ...   not renewed; still valid
- * until the old deadline */
+ * until the old deadline. On a quorum HF_OK says that a majority has renewed it. */
 HF_API hf_status hf_extend(hf_hold *hold, int64_t lease_ms, hf_error *error);
 
 /* What stands in the lock's key while it is held: the injected owner, or a value that nobody else
- * has. Written with a NUL behind it, cut if there is no room; returns the length it should have. */
+ * has (of which the number may be another one at each server of a quorum). Written with a NUL
+ * behind it, cut if there is no room; returns the length it should have. */
 HF_API size_t hf_owner(const hf_hold *hold, char *place, size_t capacity);
 
 /* What is known locally, without any message. Never claims too much: once the deadline has passed
@@ -454,8 +481,9 @@ HF_API bool hf_is_valid(const hf_hold *hold);        /* false for NULL */
 HF_API hf_state hf_hold_state(const hf_hold *hold);  /* HF_LOST for NULL */
 
 /* The fence of the grant: larger than that of every earlier grant of this lock, and the same for
- * every handle and every hold that shares it. 0 for NULL. What it takes for granted is in
- * docs/safety.md. */
+ * every handle and every hold that shares it (on a quorum, holds of one owner may have different
+ * ones if they began at the same moment, or after a server has lost its copy). 0 for NULL. What it
+ * takes for granted is in docs/safety.md. */
 HF_API uint64_t hf_fence(const hf_hold *hold);
 
 /* A descriptor that becomes readable whenever there would be something to tell on_event, for
