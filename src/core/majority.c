@@ -140,8 +140,12 @@ void hf__majority_lost(hf_hold *main, int server, hf_reason reason)
     main->ballot->missing[server] = main->core->now;
     if (atomic_load(&main->state) == HF_LOST)
         return;
-    if (hf__majority_deadline(main) <= main->core->now.ns)
-        hf__hold_lose(main, reason, "a majority of the servers does not have it any more");
+    /* Whoever breaks a lock breaks it everywhere: it must not be put together again. */
+    if (reason == HF_REASON_BROKEN || hf__majority_deadline(main) <= main->core->now.ns)
+        hf__hold_lose(main, reason,
+                      reason == HF_REASON_BROKEN
+                          ? hf_reason_text(reason)
+                          : "a majority of the servers does not have it any more");
     else
         settle_deadline(main);
 }

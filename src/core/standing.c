@@ -190,16 +190,26 @@ bool hf__standing_admits(hf_hold *hold)
 
 /* ---- Quarantine ---- */
 
-static bool clock_agrees(const hf__server *server)
+/* How many of the clocks agree with its own, counting those that are not known yet or not. */
+static int count_agreeing(const hf__server *server, bool with_unknown)
 {
     const hf__core *core = server->core;
     int agree = 0;
     for (int i = 0; i < core->config.server_count; i++) {
         const hf__server *other = &core->servers[i];
         int64_t apart = clock_now(other) - clock_now(server);
-        agree += other->wall.us > 0 && apart <= CLOCKS_AGREE_US && apart >= -CLOCKS_AGREE_US;
+        if (other->wall.us == 0)
+            agree += with_unknown;
+        else
+            agree += apart <= CLOCKS_AGREE_US && apart >= -CLOCKS_AGREE_US;
     }
-    return server->wall.us > 0 && agree >= hf__quorum_size(core);
+    return agree;
+}
+
+static bool is_up_for_long(const hf__server *server)
+{
+    hf__span up = {server->uptime.ns + hf__between(server->known_since, server->core->now).ns};
+    return up.ns > server->core->config.max_lease.ns + hf__span_ms(UPTIME_MARGIN_MS).ns;
 }
 
 /* Whether nothing that the process may have forgotten can still be believed by anybody. */
@@ -207,10 +217,15 @@ static bool quarantine_is_over(const hf__server *server)
 {
     const hf__core *core = server->core;
     hf__span known = hf__between(server->known_since, core->now);
-    hf__span needed = {core->config.max_lease.ns + hf__span_ms(UPTIME_MARGIN_MS).ns};
     if (core->config.durable_servers || known.ns > core->config.max_lease.ns)
         return true;
-    return server->uptime.ns + known.ns > needed.ns && clock_agrees(server);
+    return is_up_for_long(server) && count_agreeing(server, false) >= hf__quorum_size(core);
+}
+
+/* Whether that may turn out any moment, when more servers have told their time. */
+static bool may_be_over(const hf__server *server)
+{
+    return is_up_for_long(server) && count_agreeing(server, true) >= hf__quorum_size(server->core);
 }
 
 static bool is_known(const hf__server *server)
@@ -286,10 +301,10 @@ static void look(hf__server *server)
         ask(server);
     else if (server->is_due)
         ask_others(server);
-    else
+    if (!server->is_due && !may_be_over(server)) {
         say_why_not(server, &why);
-    if (!server->is_due)
         turn_away(server, &why);
+    }
     set_timer(server);
 }
 

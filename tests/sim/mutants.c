@@ -273,7 +273,7 @@ const sim_mutant mutants[] = {
                "    if call('HEXISTS', KEYS[4], value) == 1 and not call('ZSCORE', KEYS[2], value) "
                "then return {0, remaining, held} end\n    local score = enqueue(held)\n")}},
     {"waiter-untold", "a holder is not told that somebody waits", 500, .first = 53,
-     .edits = {EDIT("acquire", "redis.pcall('PUBLISH', 'hf:c:' .. client, 'i ' .. number)", "")}},
+     .edits = {EDIT("acquire", "inquire(held, 'i %s')", "")}},
     {"not-left", "a release does not leave the queue", 500, .first = 11,
      .edits = {EDIT("release", "if owner or found[1] ~= value then", "if owner then")}},
 
