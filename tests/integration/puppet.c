@@ -9,9 +9,15 @@
 
 #include "witness.h"
 
+struct stage {
+    const char *url;
+    const hf_client_options *options;
+};
+
 struct puppet {
     hf_client *client;
     hf_hold *hold;
+    hf_error error;
     struct witness witness;
 };
 
@@ -26,7 +32,7 @@ static hf_status acquire(struct puppet *puppet, const char *order, bool renewed,
                                  .retry_interval_ms = polls ? 20 : 0,
                                  .owner = owner[0] != '\0' ? owner : NULL, .no_renewal = !renewed,
                                  .on_event = witness_event, .arg = &puppet->witness),
-                      &puppet->hold, NULL);
+                      &puppet->hold, &puppet->error);
 }
 
 static void say_told(int line, const struct witness *witness)
@@ -66,9 +72,9 @@ static void obey(int line, struct puppet *puppet, const char *order)
     else if (strncmp(order, "queue ", 6) == 0)
         line_say(line, "%s", hf_status_name(acquire(puppet, order, true, false)));
     else if (is(order, "extend"))
-        line_say(line, "%s", hf_status_name(hf_extend(puppet->hold, 0, NULL)));
+        line_say(line, "%s", hf_status_name(hf_extend(puppet->hold, 0, &puppet->error)));
     else if (is(order, "release"))
-        line_say(line, "%s", hf_status_name(hf_release(&puppet->hold, NULL)));
+        line_say(line, "%s", hf_status_name(hf_release(&puppet->hold, &puppet->error)));
     else if (is(order, "nowait"))
         line_say(line, "%s", hf_status_name(hf_release_nowait(&puppet->hold)));
     else if (is(order, "state"))
@@ -77,6 +83,8 @@ static void obey(int line, struct puppet *puppet, const char *order)
         line_say(line, "%s", hf_is_valid(puppet->hold) ? "yes" : "no");
     else if (is(order, "fence"))
         line_say(line, "%llu", (unsigned long long)hf_fence(puppet->hold));
+    else if (is(order, "why"))
+        line_say(line, "%s", puppet->error.text);
     else if (is(order, "told"))
         say_told(line, &puppet->witness);
     else if (is(order, "spin"))
@@ -88,9 +96,9 @@ static void obey(int line, struct puppet *puppet, const char *order)
 static void run(int line, void *arg)
 {
     static struct puppet puppet;
-    const struct redis_server *server = arg;
+    const struct stage *stage = arg;
     char order[LINE_MAX_TEXT];
-    if (hf_open(server->url, NULL, &puppet.client, NULL) != HF_OK)
+    if (hf_open(stage->url, stage->options, &puppet.client, NULL) != HF_OK)
         _exit(1);
     while (line_hear(line, order, 60000))
         obey(line, &puppet, order);
@@ -98,7 +106,13 @@ static void run(int line, void *arg)
 
 struct process *puppet_start(const struct redis_server *server)
 {
-    return process_start(run, (void *)server);
+    return puppet_start_at(server->url, NULL);
+}
+
+struct process *puppet_start_at(const char *url, const hf_client_options *options)
+{
+    struct stage stage = {.url = url, .options = options};
+    return process_start(run, &stage); /* the child has a copy */
 }
 
 void tell(struct process *puppet, const char *order)

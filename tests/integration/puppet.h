@@ -9,6 +9,7 @@
  *     state                                                           -> SAFE, JEOPARDY or LOST
  *     valid                                                           -> yes or no
  *     fence                                                           -> the number
+ *     why                          the text of the last call's error  -> so much of it as fits
  *     told                         what on_event was told so far      -> "JEOPARDY:1 LOST:4"
  *     spin                         asks hf_is_valid() without a pause until it says no
  *                                  -> "MS STATE": when it asked the last time that it said yes, and
@@ -20,6 +21,7 @@
 #include "../lib/redis_server.h"
 
 struct process *puppet_start(const struct redis_server *server);
+struct process *puppet_start_at(const char *url, const hf_client_options *options);
 
 void tell(struct process *puppet, const char *order);
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* See quorum.h. */
+#include "quorum.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct quorum quorum;
+
+/* ---- Beginning and end ----------------------------------------------------------------------- */
+
+const char *quorum_run_id(int number)
+{
+    static char run_id[41];
+    const char *field = strstr(raw(quorum.servers[number], "INFO server"), "run_id:");
+    assert_non_null(field);
+    assert_int_equal(sscanf(field, "run_id:%40[0-9a-f]", run_id), 1);
+    return run_id;
+}
+
+void quorum_give_vote(int number)
+{
+    const char *answer =
+        raw(quorum.servers[number], "SET hf:run %b", quorum_run_id(number), (size_t)40);
+    assert_string_equal(answer, "OK");
+    assert_int_equal(raw_number(quorum.servers[number], "APPEND hf:run %b", " 1", (size_t)2), 42);
+}
+
+void quorum_start(int count)
+{
+    quorum = (struct quorum){.count = count};
+    for (int i = 0; i < count; i++) {
+        quorum.servers[i] = redis_server_start(NULL);
+        assert_non_null(quorum.servers[i]);
+        quorum_give_vote(i);
+    }
+}
+
+int quorum_end(void **state)
+{
+    for (int i = 0; i < quorum.count; i++)
+        if (quorum.frozen[i])
+            quorum_thaw(i);
+    return end_everything(state);
+}
+
+const char *quorum_urls(int count)
+{
+    static char urls[1024];
+    size_t length = 0;
+    for (int i = 0; i < count; i++)
+        length += (size_t)snprintf(urls + length, sizeof(urls) - length, "%s%s", i > 0 ? "," : "",
+                                   quorum.servers[i]->url);
+    return urls;
+}
+
+const char *quorum_address(int number)
+{
+    static char address[32];
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%d", quorum.servers[number]->port);
+    return address;
+}
+
+/* ---- Trouble --------------------------------------------------------------------------------- */
+
+void quorum_kill(int number)
+{
+    redis_server_kill(quorum.servers[number]);
+    quorum.frozen[number] = false;
+}
+
+void quorum_freeze(int number)
+{
+    redis_server_freeze(quorum.servers[number]);
+    quorum.frozen[number] = true;
+}
+
+void quorum_thaw(int number)
+{
+    redis_server_thaw(quorum.servers[number]);
+    quorum.frozen[number] = false;
+}
+
+void quorum_restart(int number)
+{
+    redis_server_restart(quorum.servers[number]);
+    quorum.frozen[number] = false;
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+static bool runs(int number)
+{
+    return quorum.servers[number]->pid != 0 && !quorum.frozen[number];
+}
+
+int quorum_held(void)
+{
+    int held = 0;
+    for (int i = 0; i < quorum.count; i++)
+        held += runs(i) && raw_number(quorum.servers[i], "EXISTS lock") == 1;
+    return held;
+}
+
+int quorum_held_by(const char *value)
+{
+    int held = 0;
+    for (int i = 0; i < quorum.count; i++)
+        held += runs(i) && strcmp(raw(quorum.servers[i], "GET lock"), value) == 0;
+    return held;
+}
+
+long long quorum_queued(int number)
+{
+    return raw_number(quorum.servers[number], "ZCOUNT %s 0 +inf", side_key('q'));
+}
+
+bool quorum_all_queued(long long waiters)
+{
+    for (int i = 0; i < quorum.count; i++)
+        if (runs(i) && quorum_queued(i) != waiters)
+            return false;
+    return true;
+}
+
+void quorum_forget_lock(void)
+{
+    for (int i = 0; i < quorum.count; i++)
+        for (const char *kind = "qwh"; runs(i) && *kind != '\0'; kind++)
+            (void)raw(quorum.servers[i], "DEL lock %s", side_key(*kind));
+}
+
+long long quorum_scripts(void)
+{
+    long long scripts = 0;
+    for (int i = 0; i < quorum.count; i++)
+        scripts += runs(i) ? scripts_run(quorum.servers[i]) : 0;
+    return scripts;
+}
