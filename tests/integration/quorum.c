@@ -26,14 +26,24 @@ void quorum_give_vote(int number)
     assert_int_equal(raw_number(quorum.servers[number], "APPEND hf:run %b", " 1", (size_t)2), 42);
 }
 
-void quorum_start(int count)
+static void start_with(int count, const struct redis_server_options *options)
 {
     quorum = (struct quorum){.count = count};
     for (int i = 0; i < count; i++) {
-        quorum.servers[i] = redis_server_start(NULL);
+        quorum.servers[i] = redis_server_start(options);
         assert_non_null(quorum.servers[i]);
         quorum_give_vote(i);
     }
+}
+
+void quorum_start(int count)
+{
+    start_with(count, NULL);
+}
+
+void quorum_start_durable(int count)
+{
+    start_with(count, &(struct redis_server_options){.keeps_data = true});
 }
 
 int quorum_end(void **state)

@@ -29,7 +29,8 @@ extern struct quorum quorum;
     .connect_timeout_ms = QUORUM_PATIENCE_MS, .reply_timeout_ms = QUORUM_PATIENCE_MS, \
     .call_timeout_ms = QUORUM_PATIENCE_MS
 
-void quorum_start(int count); /* each has a vote */
+void quorum_start(int count);         /* each has a vote */
+void quorum_start_durable(int count); /* that never forget anything */
 int quorum_end(void **state); /* teardown of a test: everything, also clients and processes */
 
 void quorum_give_vote(int number);

@@ -11,6 +11,15 @@ static hf_client *client;
 static hf_error error;
 static hf_hold *hold;
 
+/* With a client that was not connected to it: what is sent to a server that is just dying may have
+ * been done, and that is another answer. */
+static void kill_unseen(int number)
+{
+    assert_int_equal(close_clients(NULL), 0);
+    quorum_kill(number);
+    open_client_at(quorum_urls(quorum.count), &client, HF_CLIENT(PATIENT));
+}
+
 /* ---- The same one twice ---------------------------------------------------------------------- */
 
 static void an_address_that_is_listed_twice_is_refused(void **state)
@@ -35,11 +44,10 @@ static void a_server_with_two_names_has_one_vote(void **state)
     char urls[256];
     (void)state;
     quorum_start(1);
-    const char *forms[] = {"redis://127.0.0.1:%d redis://localhost:%d",
-                           "redis://localhost:%d redis://127.0.0.1:%d"};
+    const char *names[] = {"127.0.0.1", "localhost"};
     for (int i = 0; i < 2; i++) {
-        (void)snprintf(urls, sizeof(urls), forms[i], quorum.servers[0]->port,
-                       quorum.servers[0]->port);
+        (void)snprintf(urls, sizeof(urls), "redis://%s:%d redis://%s:%d", names[i],
+                       quorum.servers[0]->port, names[1 - i], quorum.servers[0]->port);
         open_client_at(urls, &client, HF_CLIENT(PATIENT));
         EXPECT(HF_EUNSAFE, hf_acquire(client, "lock", HF_ACQUIRE(.wait_ms = 5000), &hold, &error));
         assert_null(hold);
@@ -82,10 +90,11 @@ static void two_servers_work_and_are_warned_of(void **state)
     open_client_at(quorum_urls(3), &client, HF_CLIENT(PATIENT, .log = keep_warning));
     assert_string_equal(warning, "");
     assert_int_equal(close_clients(NULL), 0);
+    quorum.count = 2;
     open_client_at(quorum_urls(2), &client, HF_CLIENT(PATIENT, .log = keep_warning));
     expect_says(warning, "no availability");
     expect_free(client);
-    quorum_kill(1);
+    kill_unseen(1);
     EXPECT(HF_EUNAVAILABLE, hf_acquire(client, "lock", NULL, &hold, &error));
     expect_says(error.text, quorum_address(1));
 }
@@ -114,16 +123,17 @@ static void servers_that_are_down_are_named(void **state)
     }
 }
 
-static void a_holder_is_named_by_each(void **state)
+/* Two that have answered are enough to know it, so one of them may be missing. */
+static void the_holder_is_named(void **state)
 {
     (void)state;
     quorum_start(3);
     open_client_at(quorum_urls(3), &client, HF_CLIENT(PATIENT));
     for (int i = 0; i < 3; i++)
-        raw(quorum.servers[i], "SET lock somebody%d", i);
+        raw(quorum.servers[i], "SET lock somebody");
     EXPECT(HF_EBUSY, hf_acquire(client, "lock", NULL, &hold, &error));
     expect_each_named(3);
-    expect_says(error.text, "somebody1");
+    expect_says(error.text, "held by somebody");
 }
 
 /* A refusal and a fault are told apart: the lock is free or held at two, and one says nothing. */
@@ -140,9 +150,8 @@ static void a_refusal_is_not_a_fault(void **state)
     EXPECT(HF_EBUSY, hf_acquire(client, "lock", NULL, &hold, &error));
     expect_says(error.text, "1 of 3");
     WAIT_UNTIL(quorum_held() == 1, QUORUM_PATIENCE_MS); /* what was granted is given back */
-    quorum_kill(1);
+    kill_unseen(1);
     EXPECT(HF_EUNAVAILABLE, hf_acquire(client, "lock", NULL, &hold, &error));
-    raw(quorum.servers[0], "DEL lock");
 }
 
 static void what_no_server_will_ever_do_ends_the_waiting(void **state)
@@ -169,7 +178,7 @@ int main(void)
         TEST(by_its_socket_it_is_the_same_server_too),
         TEST(two_servers_work_and_are_warned_of),
         TEST(servers_that_are_down_are_named),
-        TEST(a_holder_is_named_by_each),
+        TEST(the_holder_is_named),
         TEST(a_refusal_is_not_a_fault),
         TEST(what_no_server_will_ever_do_ends_the_waiting),
     };
