@@ -407,15 +407,17 @@ static void finish_release(hf_hold *main, hf_status status, const char *text)
 }
 
 /* What is certain once each server has been heard, or cannot be. With a majority that is free of
- * it, others can have the lock, whatever the rest has. */
+ * it, others can have the lock, whatever the rest has. Servers that granted it when it was decided
+ * stand in for those that are silent, but not for one that had lost it. */
 static void check_release(hf_hold *main)
 {
     int n = servers_of(main), quorum = hf__quorum_size(main->core);
     int count[HF__RELEASE_WORDS] = {0};
     for (int i = 0; i < n; i++)
         count[main->ballot->words[i]]++;
-    int free = count[HF__RELEASED] + count[HF__NEVER_HELD];
-    if (count[HF__RELEASED] >= quorum)
+    int free = n - count[HF__NO_WORD] - count[HF__NOT_RELEASED];
+    int late = count[HF__NOT_RELEASED] == 0 ? count[HF__RELEASED_LATE] : 0;
+    if (count[HF__RELEASED] + late >= quorum)
         finish_release(main, HF_OK, "");
     else if (count[HF__NOT_RELEASED] > 0 && count[HF__RELEASED] + count[HF__NO_WORD] < quorum)
         finish_release(main, HF_ELOST, "the lock was taken away before the release");
@@ -425,8 +427,19 @@ static void check_release(hf_hold *main)
 
 void hf__ballot_released(hf_hold *main, int server, bool released)
 {
-    main->ballot->words[server] = released ? HF__RELEASED : HF__NOT_RELEASED;
+    unsigned char *word = &main->ballot->words[server];
+    if (*word == HF__ASKED_FOR)
+        *word = released ? HF__RELEASED_LATE : HF__NEVER_HELD;
+    else
+        *word = released ? HF__RELEASED : HF__NOT_RELEASED;
     check_release(main);
+}
+
+static hf__release_word expected_word(const hf_hold *vote)
+{
+    if (hf__vote_is_held(vote))
+        return HF__NO_WORD;
+    return vote != NULL && vote->stage == HF__HOLD_TRYING ? HF__ASKED_FOR : HF__NEVER_HELD;
 }
 
 /* One that is still being asked for, or that lost its copy, has nothing to give back that counted.
@@ -436,13 +449,16 @@ void hf__ballot_release(hf_hold *main)
     hf__ballot *ballot = main->ballot;
     for (int i = 0; i < servers_of(main); i++) {
         hf_hold *vote = ballot->votes[i];
-        ballot->words[i] = hf__vote_is_held(vote) ? HF__NO_WORD : HF__NEVER_HELD;
-        if (vote != NULL && !hf__vote_is_held(vote))
+        ballot->words[i] = (unsigned char)expected_word(vote);
+        if (vote != NULL && ballot->words[i] == HF__NEVER_HELD)
             hf__vote_drop(vote);
     }
-    for (int i = 0; i < servers_of(main); i++)
-        if (ballot->votes[i] != NULL)
-            hf__vote_release(ballot->votes[i]);
+    for (int i = 0; i < servers_of(main); i++) {
+        if (ballot->votes[i] == NULL || hf__vote_release(ballot->votes[i]))
+            continue;
+        ballot->words[i] = HF__NEVER_HELD;
+        hf__vote_drop(ballot->votes[i]);
+    }
     check_release(main);
 }
 

@@ -35,6 +35,8 @@ struct hf__vote {
 typedef enum hf__release_word { /* what a server said to a release */
                                 HF__NO_WORD,
                                 HF__NEVER_HELD, /* there was nothing that counted */
+                                HF__ASKED_FOR,  /* the same, but it may have granted it by now, */
+                                HF__RELEASED_LATE, /* and had */
                                 HF__RELEASED,
                                 HF__NOT_RELEASED, /* it did not have it any more */
                                 HF__RELEASE_WORDS
@@ -72,7 +74,7 @@ bool hf__vote_start(hf_hold *main, int server, uint64_t number, bool waits);
 void hf__vote_drop(hf_hold *vote);   /* it counts for nobody any more; is given back if need be */
 void hf__vote_forget(hf_hold *vote); /* the same, but whatever the server has stays */
 bool hf__vote_is_held(const hf_hold *vote);
-void hf__vote_release(hf_hold *vote);
+bool hf__vote_release(hf_hold *vote); /* false: there is nothing to give back */
 
 /* ballot.c: heard from the votes */
 void hf__ballot_vote_granted(hf_hold *vote);

@@ -333,12 +333,20 @@ void hf__vote_lost(hf_hold *vote, hf_reason reason)
         hf__ballot_check(main);
 }
 
-/* It is given back for its hold, which wants to know what came of it. */
-void hf__vote_release(hf_hold *vote)
+/* It is given back for its hold, which wants to know what came of it; also if a grant may be on its
+ * way. */
+bool hf__vote_release(hf_hold *vote)
 {
-    hf__watch_end(vote);
-    hf__renew_end_calls(vote, HF_ECANCELLED, "");
-    hf__release_in_background(vote);
+    if (vote->stage == HF__HOLD_HELD) {
+        hf__watch_end(vote);
+        hf__renew_end_calls(vote, HF_ECANCELLED, "");
+        hf__release_in_background(vote);
+    } else if (vote->stage == HF__HOLD_TRYING) {
+        vote->vote->forgets = HF__MUTANT(RELEASE_GRANTERS);
+        hf__standing_leave_gate(vote);
+        hf__acquire_end(vote, HF_ECANCELLED, "");
+    }
+    return vote->stage == HF__HOLD_RELEASING;
 }
 
 void hf__vote_released(hf_hold *vote, bool released)
