@@ -8,6 +8,9 @@
  * that a meeting is seen even if no update happened to get lost by it. Whoever is inside writes its
  * fence behind those before it.
  *
+ * A release that is under way when servers die may be one that nobody can confirm any more. That is
+ * not for this test to judge, as long as the work goes on.
+ *
  * The servers keep what they know, for they are killed and started again faster than any lease
  * ends; what becomes of those that forget is for test_quorum_restart.c.
  */
@@ -27,6 +30,7 @@ struct shared {
     atomic_bool stop;
     atomic_int inside;
     atomic_int meetings;
+    atomic_int unconfirmed;
     atomic_int counts[PROCESSES]; /* what each has added by now */
 };
 
@@ -54,6 +58,7 @@ static bool write_fence(int file, uint64_t fence)
     return write(file, text, (size_t)length) == length;
 }
 
+/* False: it makes no sense to go on. */
 static bool work(hf_client *client, int counter, int fences, hf_error *why)
 {
     hf_hold *hold;
@@ -64,7 +69,9 @@ static bool work(hf_client *client, int counter, int fences, hf_error *why)
         atomic_fetch_add(&shared->meetings, 1);
     bool written = increment(counter) && write_fence(fences, hf_fence(hold));
     atomic_fetch_sub(&shared->inside, 1);
-    return hf_release(&hold, why) == HF_OK && written;
+    hf_status released = hf_release(&hold, why);
+    atomic_fetch_add(&shared->unconfirmed, released == HF_EUNKNOWN);
+    return written && (released == HF_OK || released == HF_EUNKNOWN);
 }
 
 /* Says what went wrong, or how closing went. */
@@ -75,10 +82,11 @@ static void be_a_worker(int line, void *arg)
     hf_error why = {.text = "cannot open"};
     int counter = open(counter_path, O_RDWR | O_CLOEXEC);
     int fences = open(fences_path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (hf_open(quorum_urls(SERVERS), HF_CLIENT(.durable_servers = true), &client, &why) == HF_OK) {
+    if (hf_open(quorum_urls(SERVERS), HF_CLIENT(.durable_servers = true, .call_timeout_ms = 1000),
+                &client, &why) == HF_OK) {
         while (!atomic_load(&shared->stop) && work(client, counter, fences, &why))
             atomic_fetch_add(&shared->counts[*number], 1);
-        if (why.status == HF_OK)
+        if (atomic_load(&shared->stop))
             (void)snprintf(why.text, sizeof(why.text), "closed: %s",
                            hf_status_name(hf_close(client)));
     }
@@ -124,12 +132,28 @@ static bool all_beyond(const int *before)
     return true;
 }
 
+static void show_who_is_stuck(const int *before)
+{
+    char said[LINE_MAX_TEXT];
+    for (int i = 0; i < PROCESSES; i++) {
+        bool over = line_hear(processes[i]->line, said, 0);
+        print_error("process %d: %d, then %d; %s\n", i, before[i], atomic_load(&shared->counts[i]),
+                    over ? said : "at work");
+    }
+}
+
 static void expect_everybody_gets_on(void)
 {
     int before[PROCESSES];
+    int64_t give_up = now_ms() + QUORUM_PATIENCE_MS;
     for (int i = 0; i < PROCESSES; i++)
         before[i] = atomic_load(&shared->counts[i]);
-    WAIT_UNTIL(all_beyond(before), QUORUM_PATIENCE_MS);
+    while (!all_beyond(before) && now_ms() < give_up)
+        sleep_ms(2);
+    if (!all_beyond(before)) {
+        show_who_is_stuck(before);
+        fail_msg("somebody is stuck");
+    }
 }
 
 static int expect_all_done(void)
@@ -186,6 +210,7 @@ static void survive(trouble *begin_trouble, trouble *end_trouble)
     assert_int_equal(count_in_file(), done);
     assert_int_equal(expect_fences_grow(), done);
     assert_int_equal(atomic_load(&shared->meetings), 0);
+    print_message("%d done, %d releases unconfirmed\n", done, atomic_load(&shared->unconfirmed));
 }
 
 static void any_two_servers_may_be_killed(void **state)
