@@ -261,7 +261,9 @@ static void find_base(hf__server *joining)
         without += !server->votes && is_known(server);
         highest = server->floor > highest ? server->floor : highest;
     }
-    if (with_vote >= core->config.server_count - quorum + 1)
+    bool knows_itself = core->config.durable_servers && /* having forgotten nothing */
+                        !hf__before(joining->floor_at, joining->due_since);
+    if (knows_itself || with_vote >= core->config.server_count - quorum + 1)
         joining->joins_from = highest;
     else if (without >= quorum)
         join_all(core, highest);
