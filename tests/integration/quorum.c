@@ -104,6 +104,14 @@ static bool runs(int number)
     return quorum.servers[number]->pid != 0 && !quorum.frozen[number];
 }
 
+int quorum_running(void)
+{
+    int running = 0;
+    for (int i = 0; i < quorum.count; i++)
+        running += runs(i);
+    return running;
+}
+
 int quorum_held(void)
 {
     int held = 0;
@@ -112,11 +120,14 @@ int quorum_held(void)
     return held;
 }
 
-int quorum_held_by(const char *value)
+/* Its votes have different numbers, but all begin with the client. */
+int quorum_held_by(const hf_hold *hold)
 {
+    char value[64];
     int held = 0;
+    assert_true(hf_owner(hold, value, sizeof(value)) > 32);
     for (int i = 0; i < quorum.count; i++)
-        held += runs(i) && strcmp(raw(quorum.servers[i], "GET lock"), value) == 0;
+        held += runs(i) && strncmp(raw(quorum.servers[i], "GET lock"), value, 32) == 0;
     return held;
 }
 

@@ -43,9 +43,11 @@ void quorum_freeze(int number);
 void quorum_thaw(int number);
 void quorum_restart(int number);
 
-/* At how many of the running servers somebody has the lock, and that with the given value. */
+int quorum_running(void);
+
+/* At how many of the running servers somebody has the lock, and that client. */
 int quorum_held(void);
-int quorum_held_by(const char *value);
+int quorum_held_by(const hf_hold *hold);
 
 /* How many wait at that server; and whether it is so many at each that runs. */
 long long quorum_queued(int number);

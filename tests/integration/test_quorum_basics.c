@@ -172,6 +172,7 @@ static void those_who_wait_are_served_in_turn(void **state)
         struct process *waiters[WAITERS], *holder = new_puppet();
         quorum.count = n;
         ASK(holder, "queue 30000 0", "HF_OK");
+        WAIT_UNTIL(quorum_held() == n, QUORUM_PATIENCE_MS);
         long long last = ask_number(holder, "fence");
         for (int i = 0; i < WAITERS; i++) {
             waiters[i] = new_puppet();
@@ -200,6 +201,7 @@ static void waiting_ends_with_its_time(void **state)
     {
         open_pair();
         hf_hold *hold = acquire_with(alice, NULL);
+        WAIT_UNTIL(quorum_held() == n, QUORUM_PATIENCE_MS);
         int64_t start = now_ms();
         EXPECT(HF_EBUSY, hf_acquire(bob, "lock", HF_ACQUIRE(.wait_ms = 150), &none, &error));
         EXPECT_TOOK(start, 150, 150);
@@ -222,6 +224,7 @@ static void a_cancel_ends_the_waiting(void **state)
         open_pair();
         hf_cancel *cancel = hf_cancel_new();
         hf_hold *hold = acquire_with(alice, NULL);
+        WAIT_UNTIL(quorum_held() == n, QUORUM_PATIENCE_MS);
         attempt_begin(&attempt, bob, "lock", HF_ACQUIRE(.wait_ms = -1, .cancel = cancel));
         WAIT_UNTIL(quorum_all_queued(1), QUORUM_PATIENCE_MS);
         hf_cancel_fire(cancel);
@@ -269,6 +272,7 @@ static void operations_come_to_an_end(void **state)
         EXPECT(HF_OK, hf_acquire_async(alice, "lock", NULL, note_grant, NULL, NULL, &error));
         expect_outcome(HF_OK);
         hf_hold *hold = atomic_load(&given);
+        WAIT_UNTIL(quorum_held() == n, QUORUM_PATIENCE_MS);
         EXPECT(HF_OK, hf_acquire_async(bob, "lock", HF_ACQUIRE(.wait_ms = -1), note_grant, NULL,
                                        &operation, &error));
         WAIT_UNTIL(quorum_all_queued(1), QUORUM_PATIENCE_MS);
