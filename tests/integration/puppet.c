@@ -18,6 +18,7 @@ struct puppet {
     hf_client *client;
     hf_hold *hold;
     hf_error error;
+    int64_t acquired_ms;
     struct witness witness;
 };
 
@@ -27,12 +28,14 @@ static hf_status acquire(struct puppet *puppet, const char *order, bool renewed,
     long long wait_ms = 0;
     char owner[LINE_MAX_TEXT] = "";
     (void)sscanf(order, "%*s %lld %lld %255s", &lease_ms, &wait_ms, owner);
-    return hf_acquire(puppet->client, "lock",
-                      HF_ACQUIRE(.lease_ms = lease_ms, .wait_ms = wait_ms,
-                                 .retry_interval_ms = polls ? 20 : 0,
-                                 .owner = owner[0] != '\0' ? owner : NULL, .no_renewal = !renewed,
-                                 .on_event = witness_event, .arg = &puppet->witness),
-                      &puppet->hold, &puppet->error);
+    hf_status status = hf_acquire(
+        puppet->client, "lock",
+        HF_ACQUIRE(.lease_ms = lease_ms, .wait_ms = wait_ms, .retry_interval_ms = polls ? 20 : 0,
+                   .owner = owner[0] != '\0' ? owner : NULL, .no_renewal = !renewed,
+                   .on_event = witness_event, .arg = &puppet->witness),
+        &puppet->hold, &puppet->error);
+    puppet->acquired_ms = now_ms();
+    return status;
 }
 
 static void say_told(int line, const struct witness *witness)
@@ -83,6 +86,8 @@ static void obey(int line, struct puppet *puppet, const char *order)
         line_say(line, "%s", hf_is_valid(puppet->hold) ? "yes" : "no");
     else if (is(order, "fence"))
         line_say(line, "%llu", (unsigned long long)hf_fence(puppet->hold));
+    else if (is(order, "when"))
+        line_say(line, "%lld", (long long)puppet->acquired_ms);
     else if (is(order, "why"))
         line_say(line, "%s", puppet->error.text);
     else if (is(order, "told"))

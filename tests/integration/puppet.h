@@ -9,6 +9,7 @@
  *     state                                                           -> SAFE, JEOPARDY or LOST
  *     valid                                                           -> yes or no
  *     fence                                                           -> the number
+ *     when                         it was acquired, on now_ms()'s clock -> the number
  *     why                          the text of the last call's error  -> so much of it as fits
  *     told                         what on_event was told so far      -> "JEOPARDY:1 LOST:4"
  *     spin                         asks hf_is_valid() without a pause until it says no
