@@ -261,7 +261,8 @@ static bool postponed(node *n, event *e)
     const sim_wire *wire = &n->wires[e->index];
     const client *c = &w->clients[wire->client];
     int64_t until_ns = 0;
-    if (e->kind == EVENT_TO_SERVER || (e->kind == EVENT_SERVER_END && !n->dead))
+    if (e->kind == EVENT_TO_SERVER ||
+        (e->kind == EVENT_SERVER_END && wire->server_open && !n->dead))
         until_ns = n->stalled_until_ns;
     else if (c->alive && c->paused && c->generation == wire->client_generation)
         until_ns = c->resumes_ns;
