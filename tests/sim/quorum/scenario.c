@@ -53,8 +53,6 @@ static sim_wish plain_wish(const world *w, int client_index)
                       .lease_ms = w->plan.lease_max_ms};
 }
 
-/* ---- jump ---- */
-
 static bool nobody_acquires(const world *w)
 {
     for (int i = 0; i < w->plan.clients; i++)
@@ -63,32 +61,55 @@ static bool nobody_acquires(const world *w)
     return true;
 }
 
-/* One try; NULL: refused. */
-static handle *try_once(world *w, int index)
+/* One try, or with patience; NULL: refused. */
+static handle *acquire(world *w, int index, int64_t interval_ms, int64_t wait_ms)
 {
-    actor_acquire(w, index, 0, plain_wish(w, index), (hf__call){0});
-    world_run_until(w, w->now_ns + MS(1000), nobody_acquires);
+    sim_wish wanted = plain_wish(w, index);
+    wanted.interval_ms = interval_ms;
+    actor_acquire(w, index, 0, wanted, (hf__call){.wait_ms = wait_ms});
+    world_run_until(w, w->now_ns + MS(1000 + wait_ms), nobody_acquires);
     return actor_handle(&w->clients[index], 0);
 }
+
+static void let_go(world *w, int index, handle *h)
+{
+    hf__event e = {.kind = HF__EVENT_LET_GO, .hold = h->hold};
+    h->hold = NULL;
+    client_step(w, index, &e);
+    world_run_until(w, w->now_ns + MS(100), NULL);
+}
+
+/* New servers get their votes, and everybody is connected to all of them. */
+static void begin(world *w)
+{
+    for (int i = 0; i < w->plan.clients; i++) {
+        client_start(w, i);
+        handle *h = acquire(w, i, 0, 3000);
+        EXPECT(w, h != NULL);
+        if (h != NULL)
+            let_go(w, i, h);
+    }
+}
+
+/* ---- jump ---- */
 
 static void tell_jump(world *w, bool jumps)
 {
     static const bool d_and_e[NODES_MAX] = {[3] = true, [4] = true};
     static const bool a_and_b[NODES_MAX] = {[0] = true, [1] = true};
-    for (int i = 0; i < 2; i++)
-        client_start(w, i);
+    begin(w);
     nemesis_part(w, 0, d_and_e, MS(60000), true);
     nemesis_part(w, 1, a_and_b, MS(60000), true);
-    handle *a = try_once(w, 0);
+    handle *a = acquire(w, 0, 0, 0);
     EXPECT(w, a != NULL);
-    EXPECT(w, try_once(w, 1) == NULL);
+    EXPECT(w, acquire(w, 1, 0, 0) == NULL);
     if (a == NULL)
         return;
     if (jumps) {
         w->plan.kind = KIND_JUMPY; /* from here on only fences are promised */
         nemesis_jump(&w->nodes[2], 10000000);
     }
-    handle *b = try_once(w, 1);
+    handle *b = acquire(w, 1, 0, 0);
     EXPECT(w, check_valid(w, &w->clients[0], a));
     EXPECT(w, (b != NULL) == jumps);
     if (b == NULL)
@@ -114,7 +135,7 @@ static void restart_one(world *w, int index, const handle *a)
         world_run_until(w, w->now_ns + MS(300), NULL);
         nemesis_notice_votes(w);
         EXPECT(w, check_valid(w, &w->clients[0], a));
-        EXPECT(w, try_once(w, 1) == NULL);
+        EXPECT(w, acquire(w, 1, 0, 0) == NULL);
         if (w->failure[0] != '\0')
             return;
     }
@@ -124,13 +145,8 @@ static void restart_one(world *w, int index, const handle *a)
 
 static void tell_rolling(world *w)
 {
-    for (int i = 0; i < 2; i++)
-        client_start(w, i);
-    sim_wish wanted = plain_wish(w, 0);
-    wanted.interval_ms = wanted.lease_ms / 3;
-    actor_acquire(w, 0, 0, wanted, (hf__call){0});
-    world_run_until(w, MS(1000), nobody_acquires);
-    handle *a = actor_handle(&w->clients[0], 0);
+    begin(w);
+    const handle *a = acquire(w, 0, w->plan.lease_max_ms / 3, 0);
     EXPECT(w, a != NULL);
     for (int i = 0; i < w->plan.nodes && w->failure[0] == '\0'; i++)
         restart_one(w, i, a);
