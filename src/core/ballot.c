@@ -105,6 +105,23 @@ static uint64_t find_agreed(const hf_hold *main, uint64_t *highest)
     return HF__MUTANT(FENCE_NOT_RAISED) ? *highest : 0;
 }
 
+/* Whoever joins others of its owner is to have their fence, which a majority has if it is decided:
+ * so those servers are waited for that may still say so. */
+static bool may_agree(const hf_hold *main, int open)
+{
+    for (int i = 0; i < servers_of(main) && main->owner_length > 0; i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        int alike = 0;
+        for (int j = 0; j < servers_of(main) && hf__vote_is_held(vote); j++)
+            alike += hf__vote_is_held(main->ballot->votes[j]) &&
+                     main->ballot->votes[j]->fence == vote->fence;
+        if (alike > 0 && alike < hf__quorum_size(main->core) &&
+            alike + open >= hf__quorum_size(main->core))
+            return true;
+    }
+    return false;
+}
+
 static void raise_fence(hf_hold *main, uint64_t fence)
 {
     for (int i = 0; i < servers_of(main); i++) {
@@ -143,6 +160,14 @@ static void listen(hf_hold *main)
     hf__push_want_all(main->core);
 }
 
+/* Who joins the owner there would have another fence. A copy takes its place. */
+static void drop_others(hf_hold *main, uint64_t fence)
+{
+    for (int i = 0; i < servers_of(main); i++)
+        if (hf__vote_is_held(main->ballot->votes[i]) && main->ballot->votes[i]->fence != fence)
+            hf__vote_drop(main->ballot->votes[i]);
+}
+
 static void decide(hf_hold *main, uint64_t fence)
 {
     bool others_wait = false;
@@ -150,6 +175,8 @@ static void decide(hf_hold *main, uint64_t fence)
         others_wait = others_wait || (hf__vote_is_held(main->ballot->votes[i]) &&
                                       main->ballot->votes[i]->place.passed);
     stop(main);
+    if (main->owner_length > 0)
+        drop_others(main, fence);
     hf__hold_move_deadline(main, hf__majority_deadline(main));
     hf__majority_begin(main);
     hf__acquire_take(main, fence, hf__majority_confirmed_at(main), others_wait);
@@ -269,17 +296,17 @@ void hf__ballot_check(hf_hold *main)
     int quorum = hf__quorum_size(main->core);
     if (c.held >= quorum) {
         uint64_t agreed = find_agreed(main, &highest);
-        if (agreed == 0)
+        if (agreed == 0 && !may_agree(main, c.open))
             raise_fence(main, highest);
-        else if (hf__majority_deadline(main) > main->core->now.ns)
+        else if (agreed > 0 && hf__majority_deadline(main) > main->core->now.ns)
             decide(main, agreed);
     } else if (c.faults > servers_of(main) - quorum) {
         fail_try(main, &c);
-    } else if (c.held + c.open < quorum && !may_queue(main)) {
-        fail_try(main, &c);
-    } else if (c.held + c.open < quorum && ballot->ticket == 0 &&
-               (c.held + c.busy >= quorum || c.open == 0)) {
-        queue_up(main);
+    } else if (c.held + c.open < quorum && (c.held + c.busy >= quorum || c.open == 0)) {
+        if (!may_queue(main))
+            fail_try(main, &c);
+        else if (ballot->ticket == 0)
+            queue_up(main);
     }
 }
 
@@ -337,6 +364,7 @@ void hf__ballot_go(hf_hold *main)
     if (ballot->under_way && !waits)
         return;
     uint64_t number = hf__vote_number(main);
+    ballot->proposal = 0;
     if (waits) {
         listen(main);
         main->call->try_ends = HF__NEVER;
@@ -415,7 +443,7 @@ static void check_release(hf_hold *main)
     int count[HF__RELEASE_WORDS] = {0};
     for (int i = 0; i < n; i++)
         count[main->ballot->words[i]]++;
-    int free = n - count[HF__NO_WORD] - count[HF__NOT_RELEASED];
+    int free = n - count[HF__NO_WORD] - count[HF__UNHEARD] - count[HF__NOT_RELEASED];
     int late = count[HF__NOT_RELEASED] == 0 ? count[HF__RELEASED_LATE] : 0;
     if (count[HF__RELEASED] + late >= quorum)
         finish_release(main, HF_OK, "");
@@ -423,6 +451,15 @@ static void check_release(hf_hold *main)
         finish_release(main, HF_ELOST, "the lock was taken away before the release");
     else if (count[HF__NO_WORD] == 0 && free >= quorum)
         finish_release(main, HF_OK, "");
+    else if (count[HF__NO_WORD] == 0)
+        finish_release(main, HF_EUNAVAILABLE, "too few of the servers can be reached");
+}
+
+/* It cannot be heard for now. What it has is given back in the background. */
+void hf__ballot_unheard(hf_hold *main, int server)
+{
+    main->ballot->words[server] = HF__UNHEARD;
+    check_release(main);
 }
 
 void hf__ballot_released(hf_hold *main, int server, bool released)

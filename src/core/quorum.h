@@ -38,6 +38,7 @@ typedef enum hf__release_word { /* what a server said to a release */
                                 HF__ASKED_FOR,  /* the same, but it may have granted it by now, */
                                 HF__RELEASED_LATE, /* and had */
                                 HF__RELEASED,
+                                HF__UNHEARD,      /* cannot be reached */
                                 HF__NOT_RELEASED, /* it did not have it any more */
                                 HF__RELEASE_WORDS
 } hf__release_word;
@@ -47,6 +48,7 @@ struct hf__ballot {
     hf__instant missing[HF_SERVERS_MAX]; /* while it is held: since when there is none */
     unsigned char words[HF_SERVERS_MAX]; /* hf__release_word, when it is given back */
     uint64_t numbers;                    /* how many have been given to votes */
+    uint64_t proposal;                   /* for the fence, the same at all servers; 0: none yet */
     uint64_t ticket;                     /* its place in the queues; 0: it does not queue */
     uint64_t seen;                       /* the highest ticket that a server has told of */
     bool under_way;                      /* votes are being collected, */

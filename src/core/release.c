@@ -192,6 +192,8 @@ void hf__release_refused(hf_hold *hold, const hf_error *why)
 
 void hf__release_unreachable(hf_hold *hold, const hf_error *why)
 {
+    if (hold->vote != NULL)
+        hf__vote_unreachable(hold);
     if (!hf__may_pass(why->status))
         hf__release_end_call(hold, why->status, why->text);
 }

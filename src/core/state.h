@@ -658,6 +658,7 @@ void hf__vote_granted(hf_hold *vote, hf__instant sent, bool others_wait); /* is 
 void hf__vote_confirmed(hf_hold *vote, hf__instant sent);                 /* renewed */
 void hf__vote_lost(hf_hold *vote, hf_reason reason);
 void hf__vote_released(hf_hold *vote, bool released);
+void hf__vote_unreachable(hf_hold *vote); /* the server to which its release is to go */
 void hf__vote_inquired(hf_hold *vote, hf__slice rest);
 void hf__vote_seen(hf_hold *vote, uint64_t ticket); /* tickets up to that one may be given out */
 uint64_t hf__vote_proposal(const hf_hold *vote);    /* for the next fence */
@@ -677,6 +678,7 @@ void hf__ballot_try_ends(hf_hold *main); /* its time is up */
 void hf__ballot_end(hf_hold *main);      /* its acquire has come to nothing */
 void hf__ballot_release(hf_hold *main);
 void hf__ballot_released(hf_hold *main, int server, bool released);
+void hf__ballot_unheard(hf_hold *main, int server);
 void hf__ballot_release_late(const hf_hold *main, hf_error *error); /* to be told to its caller */
 void hf__ballot_release_over(hf_hold *main);                        /* nothing can be left of it */
 void hf__ballot_check_all(hf__core *core);

@@ -288,6 +288,15 @@ void hf__vote_confirmed(hf_hold *vote, hf__instant sent)
         hf__majority_confirmed(vote);
 }
 
+/* All servers that a try asks are proposed the same, though it may take a while until the last of
+ * them is connected. */
+static uint64_t propose_for(hf__ballot *ballot, uint64_t usual)
+{
+    if (ballot->proposal == 0)
+        ballot->proposal = usual;
+    return ballot->proposal;
+}
+
 /* Above those of its own, in case that the server has forgotten them; or that of the hold of which
  * it is a copy. */
 uint64_t hf__vote_proposal(const hf_hold *vote)
@@ -297,6 +306,8 @@ uint64_t hf__vote_proposal(const hf_hold *vote)
         return main->fence_top + 1; /* from which the server counts back */
     uint64_t own = vote->fence_top + 1;
     uint64_t usual = hf__standing_propose(vote->core);
+    if (main != NULL && vote->stage == HF__HOLD_TRYING && main->ballot->ticket == 0)
+        return propose_for(main->ballot, usual);
     return own > usual ? own : usual;
 }
 
@@ -347,6 +358,16 @@ bool hf__vote_release(hf_hold *vote)
         hf__acquire_end(vote, HF_ECANCELLED, "");
     }
     return vote->stage == HF__HOLD_RELEASING;
+}
+
+void hf__vote_unreachable(hf_hold *vote)
+{
+    hf_hold *main = vote->vote->main;
+    int server = hf__vote_server(vote);
+    if (main == NULL || main->stage != HF__HOLD_RELEASING)
+        return;
+    let_go(vote);
+    hf__ballot_unheard(main, server);
 }
 
 void hf__vote_released(hf_hold *vote, bool released)
