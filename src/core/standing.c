@@ -258,7 +258,7 @@ static void find_base(hf__server *joining)
         if (server->floor_at.ns == 0 || !fresh)
             continue;
         with_vote += server->votes;
-        without += !server->votes && is_known(server);
+        without += !server->votes && server->is_due; /* so many get one together, or none */
         highest = server->floor > highest ? server->floor : highest;
     }
     bool knows_itself = core->config.durable_servers && /* having forgotten nothing */
