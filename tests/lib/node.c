@@ -119,7 +119,8 @@ static void run_script(struct node *node, const hf__slice *words, size_t count, 
                                   .key_count = keys,
                                   .arguments = words + 3 + keys,
                                   .argument_count = count - 3 - keys,
-                                  .out = out});
+                                  .out = out,
+                                  .clock_us = node->now_ms * 1000});
 }
 
 static void run_info(struct node *node, hf__slice section, hf__buffer *out)
@@ -132,6 +133,17 @@ static void run_info(struct node *node, hf__slice section, hf__buffer *out)
     snprintf(text, sizeof(text), "# Section\r\nrole:%s\r\nrun_id:%s\r\n%s\r\nend:1\r\n", node->role,
              node->run_id, node->info != NULL ? node->info : "");
     say_bulk(out, hf__slice_text(text));
+}
+
+static void run_time(const struct node *node, hf__buffer *out)
+{
+    char seconds[32], rest[32];
+    bool other = node->wall_s != 0;
+    snprintf(seconds, sizeof(seconds), "%" PRId64, other ? node->wall_s : node->now_ms / 1000);
+    snprintf(rest, sizeof(rest), "%" PRId64, other ? 0 : node->now_ms % 1000 * 1000);
+    say_array(out, 2);
+    say_bulk(out, hf__slice_text(seconds));
+    say_bulk(out, hf__slice_text(rest));
 }
 
 /* SCAN cursor MATCH pattern COUNT n: the cursor is the next place to look at. */
@@ -176,11 +188,9 @@ static void run_command(struct node *node, const hf__slice *words, size_t count,
         node->greetings += is(section, "server");
         run_info(node, section, out);
     } else if (is(words[0], "TIME")) {
-        char seconds[32];
-        snprintf(seconds, sizeof(seconds), "%" PRId64, node->wall_s);
-        say_array(out, 2);
-        say_bulk(out, hf__slice_text(seconds));
-        say_bulk(out, hf__slice_text("0"));
+        run_time(node, out);
+    } else if (is(words[0], "MGET")) {
+        node_run_mget(node, words, count, out);
     } else if (is(words[0], "SCRIPT")) {
         node->knows_scripts = true;
         say_bulk(out, hf__slice_text(hf__scripts[script_of(words[2])].sha1));

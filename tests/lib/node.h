@@ -53,22 +53,28 @@ struct node {
     const char *always;         /* reply to every request, instead of serving it; NULL: none */
     const char *confirms;       /* another channel than the one that is asked for; NULL: that one */
     const char *info;           /* further lines of every INFO; may be NULL */
-    int64_t wall_s;             /* what TIME says */
+    int64_t wall_s;             /* what TIME says; 0: its clock */
     const char *side_prefix;    /* what side keys begin with; NULL: nothing */
     const char *denied_command; /* what the script permissions names; NULL: nothing */
     const char *denied_key;
     const char *greeting_error; /* reply to INFO server, instead of the text */
     const char *denies;         /* a command that its users may not use; NULL: none */
+    /* What it knows of itself as one of a quorum; see src/lua/join.lua. */
+    bool votes;    /* this process, as its key hf:run says, */
+    int64_t base;  /* with fences above that one */
+    int64_t floor; /* its key hf:floor; 0: none */
     node_subscriber subscribers[NODE_SUBSCRIBERS];
     /* What was asked and served, for assertions. */
     int acquires, releases, renewals, inspects, revokes, breaks, scans, evals, greetings;
     int renewed;    /* holds in all renewals together */
     int tomb_count; /* releases that asked for a tombstone */
     int subscribes, unsubscribes, observes;
+    int joins;
     int pings;          /* on subscriptions */
     int messages;       /* published by scripts or tests */
     int64_t last_copy;  /* number of the last acquire; 0: it did not want to queue */
     int64_t last_range; /* how many fences it asked for */
+    int64_t last_proposal, last_ticket; /* of the last acquire of a quorum */
     struct {
         int64_t at_ms;
         int holds;
@@ -79,7 +85,7 @@ struct node {
 
 void node_init(struct node *node);
 void node_free(struct node *node);
-void node_restart(struct node *node); /* forgets everything, also the scripts */
+void node_restart(struct node *node); /* forgets everything, also the scripts; without a vote */
 /* Reads whole commands from `in` and appends their replies to `out`; keeps what is incomplete. */
 void node_work(struct node *node, hf__buffer *in, hf__buffer *out);
 void node_forget(struct node *node, const hf__buffer *out); /* that connection is gone */

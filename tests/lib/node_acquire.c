@@ -10,18 +10,34 @@
 
 static const char ended[] = "*1\r\n:-1\r\n"; /* a tombstone says so */
 
-/* ---- Acquire: value, lease, keep, range, copy [, owner] ---- */
+/* ---- Acquire: value, lease, keep, range, copy [, owner [, proposed fence, ticket]] ---- */
 
 typedef struct asked {
     hf__slice value, in_key;
-    int64_t lease, keep, range, copy;
+    int64_t lease, keep, range, copy, ticket;
     bool owned;
+    bool of_quorum;
+    bool far; /* what is proposed: some clock is ahead */
 } asked;
 
-static asked read_acquire(const script *s)
+static void read_proposal(script *s, asked *a)
 {
-    bool owned = s->argument_count == 6;
-    node_expect(owned || s->argument_count == 5, "acquire takes five arguments or six");
+    enum { FAR_US = 1000000 };
+    int64_t proposed = script_number_of(s->arguments[6]);
+    a->of_quorum = true;
+    a->ticket = script_number_of(s->arguments[7]);
+    a->far = proposed > s->clock_us + FAR_US;
+    if (proposed > s->clock_us || a->range == 0)
+        s->clock_us = proposed;
+    s->node->last_proposal = proposed;
+    s->node->last_ticket = a->ticket;
+}
+
+static asked read_acquire(script *s)
+{
+    size_t count = s->argument_count;
+    bool owned = count > 5 && s->arguments[5].length > 0;
+    node_expect(count == 8 || count == (owned ? 6 : 5), "acquire takes five, six or eight");
     node_expect(s->key_count == KEYS, "acquire takes five keys");
     script_expect_keys(s, 0, "qfwh");
     asked a = {.value = s->arguments[0],
@@ -31,7 +47,10 @@ static asked read_acquire(const script *s)
                .range = script_number_of(s->arguments[3]),
                .copy = script_number_of(s->arguments[4]),
                .owned = owned};
-    node_expect(a.range >= 1 && a.copy >= 0, "a strange acquire");
+    if (count == 8)
+        read_proposal(s, &a);
+    node_expect(a.range >= (a.of_quorum ? 0 : 1) && a.copy >= 0, "a strange acquire");
+    node_expect(a.copy == 0 || a.ticket > 0 || !a.of_quorum, "a place without a ticket");
     s->node->last_copy = a.copy;
     s->node->last_range = a.range;
     return a;
@@ -72,11 +91,11 @@ static void say_busy(const script *s, const asked *a, int64_t remaining, hf__sli
 }
 
 /* The first one in a new queue. */
-static void begin_queue(const script *s, hf__slice held)
+static void begin_queue(const script *s, const asked *a, hf__slice held)
 {
     const node_key *counter = script_find(s, KEY_FENCE);
     script_mark_queue(s, KEY_FENCE);
-    if (counter != NULL && strchr(counter->value.bytes, '*') != NULL)
+    if (a->ticket == 0 && counter != NULL && strchr(counter->value.bytes, '*') != NULL)
         queue_tell(s, held, 'i', "");
     node_key *notes = script_find(s, KEY_NOTES);
     for (size_t i = notes != NULL ? notes->member_count : 0; i-- > 0;)
@@ -90,6 +109,18 @@ static int64_t highest_score(const node_key *queue)
     for (size_t i = 0; queue != NULL && i < queue->member_count; i++)
         highest = script_larger(highest, queue->members[i].score);
     return highest;
+}
+
+/* On a quorum, all who hold it hear each time that somebody waits, with which ticket. */
+static void inquire_all(const script *s, const asked *a, hf__slice held)
+{
+    char rest[128];
+    const node_key *holders = script_find(s, KEY_HOLDERS);
+    size_t length = a->value.length < 32 ? a->value.length : 32;
+    snprintf(rest, sizeof(rest), " %" PRId64 " %.*s", a->ticket, (int)length, a->value.bytes);
+    for (size_t i = 0; holders != NULL && i < holders->member_count; i++)
+        queue_tell(s, store_slice(&holders->members[i].name), 'i', rest);
+    queue_tell(s, held, 'i', rest);
 }
 
 static void enqueue(const script *s, const asked *a, hf__slice held)
@@ -107,12 +138,14 @@ static void enqueue(const script *s, const asked *a, hf__slice held)
         }
     } else {
         node_key *queue = store_make(s->node, s->keys[KEY_QUEUE], NODE_ZSET);
-        store_add(queue, a->value)->score = script_larger(last, 0) + 1;
+        store_add(queue, a->value)->score = a->ticket > 0 ? a->ticket : script_larger(last, 0) + 1;
         if (last < 0)
-            begin_queue(s, held);
+            begin_queue(s, a, held);
         if (script_find(s, KEY_LOCK) != NULL && queue_is_watched(s)) /* else who gets it is told */
             queue_announce(s, "waiting", a->value, script_read_fence(s, KEY_FENCE).last, a->lease);
     }
+    if (a->ticket > 0 && !slice_is(held, a->value))
+        inquire_all(s, a, held);
     int length = snprintf(note, sizeof(note),
                           "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %.*s",
                           highest, s->node->now_ms + a->lease, a->lease, a->range, since,
@@ -165,6 +198,15 @@ static void say_own(const script *s, const asked *a, int64_t remaining)
         say_grant(s, queue_mint(s, 0, a->range, a->lease, queue_count(s), a->keep), remaining);
 }
 
+static void say_last_ticket(const script *s, int64_t remaining, hf__slice held)
+{
+    say_array(s->out, 4);
+    say_number(s->out, 0);
+    say_number(s->out, remaining);
+    say_bulk(s->out, held);
+    say_number(s->out, script_larger(highest_score(script_find(s, KEY_QUEUE)), s->clock_us));
+}
+
 static void refuse(const script *s, const asked *a)
 {
     const node_key *lock = script_find(s, KEY_LOCK);
@@ -174,10 +216,27 @@ static void refuse(const script *s, const asked *a)
         say(s->out, ended);
         return;
     }
+    if (a->of_quorum && a->copy == 0) {
+        say_last_ticket(s, store_ttl_ms(s->node, lock), held);
+        return;
+    }
     if (a->copy > 0)
         enqueue(s, a, held);
     say_busy(s, a, store_ttl_ms(s->node, lock), held,
              !queue_is_ours(held, &number) && script_find(s, KEY_HOLDERS) == NULL);
+}
+
+/* Somebody with an earlier ticket waits: whoever gave way to that does not join again. */
+static bool is_later(const script *s, const asked *a)
+{
+    const node_member *first = queue_first(s);
+    if (a->ticket == 0 || first == NULL)
+        return false;
+    if (first->score != a->ticket)
+        return first->score < a->ticket;
+    size_t length = a->value.length < first->name.length ? a->value.length : first->name.length;
+    int order = memcmp(first->name.bytes, a->value.bytes, length);
+    return order != 0 ? order < 0 : first->name.length < a->value.length;
 }
 
 /* The lock has the owner's name on it. */
@@ -188,7 +247,7 @@ static void enter_shared(const script *s, const asked *a)
         say_own(s, a, own->score - s->node->now_ms);
     else if (queue_is_buried(s, a->value))
         say(s->out, ended);
-    else if (join(s, a))
+    else if (!is_later(s, a) && join(s, a))
         say_own(s, a, a->lease);
     else
         refuse(s, a);
@@ -200,12 +259,12 @@ static void take(const script *s, const asked *a)
 {
     const node_key *counter = script_find(s, KEY_FENCE);
     fence kept = script_read_fence(s, KEY_FENCE);
-    int64_t clock = s->node->now_ms * 1000;
+    int64_t clock = s->clock_us;
     if (counter != NULL && counter->kind != NODE_STRING) {
         say(s->out, script_wrong_type);
         return;
     }
-    bool plain = kept.plain && kept.last < clock && a->range == 1 && !a->owned;
+    bool plain = kept.plain && kept.last < clock && a->range == 1 && !a->owned && !a->far;
     if (!plain && queue_is_buried(s, a->value)) {
         queue_hand_on(s, queue_mint(s, kept.last, 1, a->lease, queue_count(s), a->keep), a->keep);
         say(s->out, ended);
@@ -258,7 +317,7 @@ void script_run_acquire(script *s)
     }
 }
 
-/* ---- Release: value, late, keep [, owner] ---- */
+/* ---- Release: value, late, keep [, owner [, proposed fence]] ---- */
 
 static bool leave(const script *s, hf__slice value, hf__slice owner)
 {
@@ -293,12 +352,15 @@ static bool give_back(const script *s, hf__slice value)
 
 void script_run_release(script *s)
 {
-    bool owned = s->argument_count == 4;
-    node_expect(owned || s->argument_count == 3, "release takes three arguments or four");
+    size_t count = s->argument_count;
+    bool owned = count > 3 && s->arguments[3].length > 0;
+    node_expect(count == 5 || count == (owned ? 4 : 3), "release takes three, four or five");
     node_expect(s->key_count == KEYS, "release takes five keys");
     script_expect_keys(s, 0, "qfwh");
     hf__slice value = s->arguments[0];
     int64_t late = script_number_of(s->arguments[1]), keep = script_number_of(s->arguments[2]);
+    if (count == 5)
+        s->clock_us = script_larger(s->clock_us, script_number_of(s->arguments[4]));
     fence kept = script_read_fence(s, KEY_FENCE);
     bool ours = script_has_value(script_find(s, KEY_LOCK), value);
     bool released = owned ? leave(s, value, s->arguments[3]) : give_back(s, value);

@@ -205,10 +205,7 @@ static void break_lock(const script *s, int64_t last, hf__slice victim)
     queue_bury(s, s->arguments[0], late);
     store_remove(s->node, lock);
     bool watched = queue_is_watched(s);
-    int64_t below = last;
-    if (s->argument_count > 3)
-        below = script_larger(last, script_number_of(s->arguments[3]) - 1);
-    int64_t minted = queue_mint(s, below, 1, 0, queue_count(s), keep);
+    int64_t minted = queue_mint(s, last, 1, 0, queue_count(s), keep);
     node_text raised = join_words(minted, victim);
     snprintf(broken, sizeof(broken), "%" PRId64, last > 0 ? last : minted - 1);
     write_note(s, KEY_NOTES, HF__SLICE("#broken"), hf__slice_text(broken));
@@ -231,6 +228,8 @@ void script_run_break(script *s)
     int64_t last = script_read_fence(s, 2).last;
     node_text victim = join_words(script_number_of(s->arguments[1]), s->arguments[0]);
     s->node->breaks++;
+    if (s->argument_count > 3)
+        s->clock_us = script_larger(s->clock_us, script_number_of(s->arguments[3]));
     if (script_has_value(script_find(s, 0), s->arguments[0]) &&
         last == script_number_of(s->arguments[1]))
         break_lock(s, last, store_slice(&victim));

@@ -32,7 +32,7 @@ int64_t queue_mint(const script *s, int64_t last, int64_t range, int64_t lease, 
                    int64_t keep_ms)
 {
     char text[64];
-    int64_t first = script_larger(last + 1, s->node->now_ms * 1000), top = first + range - 1;
+    int64_t first = script_larger(last + 1, s->clock_us), top = first + range - 1;
     if (waiting == 0) {
         prune(s);
         waiting = script_find(s, KEY_QUEUE) != NULL;
@@ -165,8 +165,9 @@ static bool comes_before(const node_member *a, const node_member *b)
     return a->score != b->score ? a->score < b->score : strcmp(a->name.bytes, b->name.bytes) < 0;
 }
 
-static const node_member *first_of(const node_key *queue)
+const node_member *queue_first(const script *s)
 {
+    const node_key *queue = script_find(s, KEY_QUEUE);
     const node_member *first = NULL;
     for (size_t i = 0; queue != NULL && i < queue->member_count; i++) {
         const node_member *member = &queue->members[i];
@@ -197,7 +198,7 @@ static bool read_waiter(const script *s, hf__slice value, waiter *next)
 bool queue_next(const script *s, hf__slice stays, waiter *next)
 {
     for (int i = 0; i < NEXT_MAX; i++) {
-        const node_member *first = first_of(script_find(s, KEY_QUEUE));
+        const node_member *first = queue_first(s);
         if (first == NULL)
             return false;
         bool lives = read_waiter(s, store_slice(&first->name), next);

@@ -166,11 +166,20 @@ static int64_t renew_shared(const script *s, size_t first, const hf__slice *argu
     return lease;
 }
 
-/* The lock was granted since. */
-static bool is_overtaken(const script *s, size_t place, int64_t known)
+/* The hold is renewed: so is its fence, or becomes the one that is known, with the same marks. */
+static void renew_fence(const script *s, size_t place, int64_t keep, int64_t known)
 {
+    char text[64];
     const node_key *kept = script_find(s, place);
-    return known > 0 && kept != NULL && strtoll(kept->value.bytes, NULL, 10) > known;
+    const char *marks = kept != NULL ? kept->value.bytes : "";
+    if (known <= script_read_fence(s, place).last) {
+        script_last_at_least(s, script_find(s, place), keep);
+        return;
+    }
+    marks += strspn(marks, "0123456789");
+    snprintf(text, sizeof(text), "%lld%s", (long long)known, marks);
+    int64_t ahead = script_larger(0, known / 1000 - s->node->now_ms);
+    store_set(s->node, s->keys[place], hf__slice_text(text), s->node->now_ms + keep + ahead);
 }
 
 static void say_renewed(const script *s, int64_t remaining, size_t notes)
@@ -210,13 +219,13 @@ static void run_renew(script *s)
         bool owned = arguments[3].length > 0;
         int64_t lease = script_number_of(arguments[1]), keep = script_number_of(arguments[2]);
         script_expect_keys(s, at, owned ? "fwh" : "fw");
-        int64_t remaining = 0;
-        if (!is_overtaken(s, at + 1, script_number_of(arguments[4])))
+        int64_t remaining = 0, known = script_number_of(arguments[4]);
+        if (known == 0 || script_read_fence(s, at + 1).last <= known) /* else granted since */
             remaining = owned ? renew_shared(s, at, arguments)
                               : renew_own(s, script_find(s, at), arguments[0], lease);
         say_renewed(s, remaining, at + 2);
         if (remaining > 0)
-            script_last_at_least(s, script_find(s, at + 1), keep);
+            renew_fence(s, at + 1, keep, known);
         at += owned ? 4 : 3;
     }
     node_expect(at == s->key_count, "keys left over");
@@ -264,7 +273,8 @@ void node_run_script(int id, script *s)
         [HF__SCRIPT_ACQUIRE] = script_run_acquire, [HF__SCRIPT_RELEASE] = script_run_release,
         [HF__SCRIPT_REFRESH] = run_refresh,        [HF__SCRIPT_RENEW] = run_renew,
         [HF__SCRIPT_REVOKE] = script_run_revoke,   [HF__SCRIPT_BREAK] = script_run_break,
-        [HF__SCRIPT_INSPECT] = script_run_inspect, [HF__SCRIPT_OBSERVE] = script_run_observe};
+        [HF__SCRIPT_INSPECT] = script_run_inspect, [HF__SCRIPT_OBSERVE] = script_run_observe,
+        [HF__SCRIPT_JOIN] = script_run_join};
     node_expect(scripts[id] != NULL, "a script that no test needs");
     scripts[id](s);
 }

@@ -43,7 +43,8 @@ typedef struct waiter { /* copies, for its place in the queue may be gone by the
     int64_t copy, lease, range;
 } waiter;
 
-size_t queue_count(const script *s); /* those who wait, without the tombstones */
+const node_member *queue_first(const script *s); /* NULL: nobody waits */
+size_t queue_count(const script *s);             /* those who wait, without the tombstones */
 int64_t queue_mint(const script *s, int64_t last, int64_t range, int64_t lease, size_t waiting,
                    int64_t keep_ms);
 void queue_share(const script *s, hf__slice value, int64_t lease);
@@ -68,5 +69,6 @@ void script_run_inspect(script *s);
 void script_run_observe(script *s);
 void script_run_revoke(script *s);
 void script_run_break(script *s);
+void script_run_join(script *s);
 
 #endif

@@ -237,7 +237,7 @@ void node_free(struct node *node)
 
 void node_init(struct node *node)
 {
-    *node = (struct node){.role = "master", .now_ms = 1000};
+    *node = (struct node){.role = "master", .now_ms = 1000, .votes = true};
     snprintf(node->run_id, sizeof(node->run_id), "%040d", 1);
 }
 
@@ -245,6 +245,7 @@ void node_restart(struct node *node)
 {
     int run = atoi(node->run_id) + 1;
     forget_all(node);
-    node->knows_scripts = false;
+    node->knows_scripts = node->votes = false;
+    node->base = node->floor = 0;
     snprintf(node->run_id, sizeof(node->run_id), "%040d", run);
 }

@@ -39,6 +39,10 @@ bool node_is_subscribed(const struct node *node, const hf__buffer *out);
 bool node_run_channel_command(struct node *node, const hf__slice *words, size_t count,
                               hf__buffer *out);
 
+/* ---- One of a quorum (node_standing.c) ---- */
+
+void node_run_mget(struct node *node, const hf__slice *words, size_t count, hf__buffer *out);
+
 /* ---- Scripts (node_scripts.c) ---- */
 
 typedef struct script {
@@ -48,6 +52,7 @@ typedef struct script {
     const hf__slice *arguments;
     size_t argument_count;
     hf__buffer *out;
+    int64_t clock_us; /* from which fences are minted: its own, or what was proposed */
 } script;
 
 void node_run_script(int id, script *script);
