@@ -43,12 +43,13 @@ static void say_holders(const script *s, const node_key *holders, size_t limit)
     }
 }
 
-static const node_member *next_waiter(const node_key *queue, int64_t after)
+static const node_member *next_waiter(const node_key *queue, const node_member *after)
 {
     const node_member *next = NULL;
     for (size_t i = 0; i < queue->member_count; i++) {
         const node_member *member = &queue->members[i];
-        if (member->score > after && (next == NULL || member->score < next->score))
+        if (member->score >= 0 && (after == NULL || backwards(member, after) < 0) &&
+            (next == NULL || backwards(member, next) > 0))
             next = member;
     }
     return next;
@@ -59,16 +60,16 @@ static void say_waiters(const script *s, size_t limit)
 {
     const node_key *queue = script_find(s, 3);
     size_t waiting = 0;
-    int64_t at = -1, since = 0;
+    int64_t since = 0;
+    const node_member *member = NULL;
     for (size_t i = 0; queue != NULL && i < queue->member_count; i++)
         waiting += queue->members[i].score >= 0;
     size_t listed = waiting < limit ? waiting : limit;
     say_number(s->out, (int64_t)waiting);
     say_array(s->out, 2 * listed);
     for (size_t i = 0; i < listed; i++) {
-        const node_member *member = next_waiter(queue, at);
+        member = next_waiter(queue, member);
         const node_member *note = store_member(script_find(s, 4), store_slice(&member->name));
-        at = member->score;
         bool known = note != NULL && sscanf(note->text.bytes, "%*d %*d %*d %*d %" SCNd64, &since);
         say_bulk(s->out, store_slice(&member->name));
         say_number(s->out, known ? s->node->now_ms - since : 0);

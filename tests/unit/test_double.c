@@ -2,8 +2,8 @@
 /* The node double against the scripts themselves: the same random script calls go to the double and
  * to the simulator's model of a server, which runs the files of src/lua (and is itself compared
  * with a real server). Replies must be the same byte for byte, and so must be what subscribers
- * hear. A double that differs from what it stands for would make the other unit tests prove
- * nothing. */
+ * hear. With every other seed the calls are those of a quorum. A double that differs from what it
+ * stands for would make the other unit tests prove nothing. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,161 +16,16 @@
 #include "base/random.h"
 #include "core/name.h"
 #include "lua/scripts.h"
-#include "node.h"
-#include "resp/encode.h"
-#include "server.h"
+#include "twins.h"
 
-enum { SEEDS = 40, STEPS = 400, EARS = 2, COMMANDS = EARS, OWNED = 3 };
-enum { WORDS = 16, TEXT = 160, HEARD_MAX = 64 };
+enum { SEEDS = 60, STEPS = 400, OWNED = 3 };
 
-static struct node node;
-static sim_server *model;
-static hf__buffer asked, answered, ear_in[EARS], ear_out[EARS];
 static uint64_t chance;
-static int calls_made; /* with the seed, tells where it went wrong */
-
-typedef struct words {
-    hf__slice all[WORDS];
-    size_t count;
-    char texts[WORDS][TEXT];
-} words;
+static bool of_quorum;
 
 static uint64_t below(uint64_t limit)
 {
     return hf__random_below(&chance, limit);
-}
-
-static void put(words *w, const char *text)
-{
-    snprintf(w->texts[w->count], TEXT, "%s", text);
-    w->all[w->count] = hf__slice_text(w->texts[w->count]);
-    w->count++;
-}
-
-static void put_number(words *w, int64_t number)
-{
-    char text[32];
-    snprintf(text, sizeof(text), "%" PRId64, number);
-    put(w, text);
-}
-
-/* ---- Both servers ---- */
-
-static void run(int connection, hf__buffer *in, hf__buffer *out, const words *w)
-{
-    hf__buffer bytes = {0};
-    assert_true(hf__resp_encode(&bytes, w->all, w->count));
-    const char *front = hf__buffer_front(&bytes);
-    size_t length = hf__buffer_length(&bytes);
-    sim_server_set_time(model, node.now_ms * 1000);
-    sim_server_receive(model, connection, front, length);
-    assert_true(hf__buffer_reserve(in, length));
-    hf__buffer_append(in, front, length);
-    node_work(&node, in, out);
-    hf__buffer_free(&bytes);
-}
-
-static void fail_different(const words *w, hf__slice theirs, hf__slice ours)
-{
-    for (size_t i = 0; i < w->count; i++)
-        print_error("%s ", w->texts[i]);
-    fail_msg("\nscripts: %.*s\ndouble: %.*s", (int)theirs.length, theirs.bytes, (int)ours.length,
-             ours.bytes);
-}
-
-static void expect_same_reply(const words *w)
-{
-    const char *bytes, *ours = hf__buffer_front(&answered);
-    size_t length = sim_server_output(model, COMMANDS, &bytes);
-    size_t our_length = hf__buffer_length(&answered);
-    if (length != our_length || memcmp(bytes, ours, length) != 0)
-        fail_different(w, (hf__slice){bytes, length}, (hf__slice){ours, our_length});
-    sim_server_taken(model, COMMANDS, length);
-    hf__buffer_clear(&answered);
-}
-
-static int compare_slices(const void *a, const void *b)
-{
-    const hf__slice *x = a, *y = b;
-    size_t shorter = x->length < y->length ? x->length : y->length;
-    int order = memcmp(x->bytes, y->bytes, shorter);
-    return order != 0 ? order : (x->length > y->length) - (x->length < y->length);
-}
-
-/* Messages of one call may come in any order. */
-static size_t sort_messages(const char *bytes, size_t length, hf__slice *messages)
-{
-    size_t count = 0;
-    for (size_t at = 0; at < length; at++)
-        if (length - at >= 4 && memcmp(bytes + at, "*3\r\n", 4) == 0 && count < HEARD_MAX)
-            messages[count++] = (hf__slice){bytes + at, length - at};
-    for (size_t i = 0; i + 1 < count; i++)
-        messages[i].length = (size_t)(messages[i + 1].bytes - messages[i].bytes);
-    qsort(messages, count, sizeof(messages[0]), compare_slices);
-    return count;
-}
-
-static void expect_same_heard(int ear, const words *w)
-{
-    hf__slice theirs[HEARD_MAX], ours[HEARD_MAX];
-    const char *bytes, *our_bytes = hf__buffer_front(&ear_out[ear]);
-    size_t length = sim_server_output(model, ear, &bytes);
-    size_t our_length = hf__buffer_length(&ear_out[ear]);
-    size_t count = sort_messages(bytes, length, theirs);
-    bool same = sort_messages(our_bytes, our_length, ours) == count;
-    for (size_t i = 0; same && i < count; i++)
-        same = compare_slices(&theirs[i], &ours[i]) == 0;
-    if (!same)
-        fail_different(w, (hf__slice){bytes, length}, (hf__slice){our_bytes, our_length});
-    sim_server_taken(model, ear, length);
-    hf__buffer_clear(&ear_out[ear]);
-}
-
-static void expect_member(void *arg, const char *member, double score)
-{
-    const node_member *ours = node_member_of(arg, member);
-    if (ours == NULL || ours->score != (int64_t)score)
-        fail_msg("call %d: %s: scripts %.0f, double %" PRId64, calls_made, member, score,
-                 ours != NULL ? ours->score : 0);
-}
-
-/* Each key of the model must be there, with the same members and time. */
-static void expect_key(void *arg, const char *key, size_t length, const char *type,
-                       int64_t remaining_ms)
-{
-    node_key *ours = node_find(&node, key, length);
-    size_t *count = arg;
-    (*count)++;
-    if (ours == NULL)
-        fail_msg("call %d: the double has no %s %.*s, scripts %" PRId64 " ms", calls_made, type,
-                 (int)length, key, remaining_ms);
-    int64_t our_ms = ours->expires_ms < 0 ? -1 : ours->expires_ms - node.now_ms;
-    if (strcmp(type, "zset") == 0)
-        sim_server_members(model, key, length, expect_member, ours);
-    if (our_ms != remaining_ms)
-        fail_msg("%.*s: scripts %" PRId64 " ms, double %" PRId64 " ms", (int)length, key,
-                 remaining_ms, our_ms);
-}
-
-static void expect_same_keys(const words *w)
-{
-    size_t theirs = 0, ours = 0;
-    sim_server_keys(model, expect_key, &theirs);
-    for (size_t i = 0; i < node.places; i++)
-        if (node.keys[i] != NULL)
-            ours += node_find(&node, node.keys[i]->name.bytes, node.keys[i]->name.length) != NULL;
-    if (ours != theirs)
-        fail_msg("after %s: scripts %zu keys, double %zu", w->texts[1], theirs, ours);
-}
-
-static void run_both(const words *w)
-{
-    calls_made++;
-    run(COMMANDS, &asked, &answered, w);
-    expect_same_reply(w);
-    expect_same_keys(w);
-    for (int i = 0; i < EARS; i++)
-        expect_same_heard(i, w);
 }
 
 /* ---- Calls ---- */
@@ -215,8 +70,35 @@ static int64_t choose_lease(void)
     return leases[below(3)];
 }
 
+/* Around the clock, and at times so far ahead that it is kept longer. */
+static int64_t choose_proposal(void)
+{
+    int64_t clock = node.now_ms * 1000;
+    return below(8) == 0 ? clock + 3000000 : clock - 500000 + (int64_t)below(1000000);
+}
+
+/* Few tickets, so that some are the same; a copy of a hold, which has no fence of its own, does not
+ * queue. */
+static void acquire_vote(words *w)
+{
+    put_script(w, HF__SCRIPT_ACQUIRE, choose_name(), "qfwh");
+    bool owned = put_value(w, (int)below(4)), queues = below(3) > 0;
+    put_number(w, choose_lease());
+    put_number(w, 5000);
+    put_number(w, queues || below(2) == 0 ? 1 : below(2) == 0 && !owned ? 65 : 0);
+    put_number(w, queues ? ++copies : 0);
+    put(w, owned ? "me" : "");
+    put_number(w, choose_proposal());
+    put_number(w, queues ? 1 + (int64_t)below(5) : 0);
+}
+
 static void acquire(words *w)
 {
+    if (of_quorum) {
+        acquire_vote(w);
+        return;
+    }
+
     put_script(w, HF__SCRIPT_ACQUIRE, choose_name(), "qfwh");
     bool owned = put_value(w, (int)below(4));
     put_number(w, choose_lease());
@@ -233,19 +115,29 @@ static void release(words *w)
     bool owned = put_value(w, (int)below(4));
     put_number(w, below(4) == 0 ? 1000 : 0);
     put_number(w, 5000);
-    if (owned)
-        put(w, "me");
+    if (owned || of_quorum)
+        put(w, owned ? "me" : "");
+    if (of_quorum)
+        put_number(w, choose_proposal());
+}
+
+static int64_t fence_of(const char *name)
+{
+    const node_key *kept = node_side(&node, 'f', name);
+    return kept != NULL ? strtoll(kept->value.bytes, NULL, 10) : 0;
 }
 
 static void renew(words *w)
 {
     bool owned = below(3) == 0;
-    put_script(w, HF__SCRIPT_RENEW, choose_name(), owned ? "fwh" : "fw");
+    const char *name = choose_name();
+    put_script(w, HF__SCRIPT_RENEW, name, owned ? "fwh" : "fw");
     put_value(w, owned ? OWNED : (int)below(OWNED));
     put_number(w, choose_lease());
     put_number(w, 5000);
     put(w, owned ? "me" : "");
-    put_number(w, below(3) == 0 ? 1 : 0); /* every fence is larger */
+    int64_t known = fence_of(name) + (int64_t)below(3000000);
+    put_number(w, below(3) > 0 ? 0 : below(2) == 0 ? 1 : known); /* every fence is larger than 1 */
 }
 
 static void refresh(words *w)
@@ -253,12 +145,6 @@ static void refresh(words *w)
     put_script(w, HF__SCRIPT_REFRESH, choose_name(), "w");
     put_value(w, (int)below(OWNED));
     put_number(w, choose_lease());
-}
-
-static int64_t fence_of(const char *name)
-{
-    const node_key *kept = node_side(&node, 'f', name);
-    return kept != NULL ? strtoll(kept->value.bytes, NULL, 10) : 0;
 }
 
 static void revoke(words *w)
@@ -278,6 +164,8 @@ static void break_it(words *w)
     put(w, held != NULL && below(4) > 0 ? held : "nobody");
     put_number(w, fence_of(name));
     put_number(w, 5000);
+    if (of_quorum)
+        put_number(w, choose_proposal());
 }
 
 static void inspect(words *w)
@@ -291,6 +179,30 @@ static void observe(words *w)
 {
     put_script(w, HF__SCRIPT_OBSERVE, choose_name(), "fw");
     put_number(w, 2000);
+}
+
+/* Asks, raises the floor, or says that it has a vote. */
+static void join(words *w)
+{
+    put(w, "EVAL");
+    put(w, hf__scripts[HF__SCRIPT_JOIN].name);
+    w->all[1] = (hf__slice){hf__scripts[HF__SCRIPT_JOIN].body, hf__scripts[HF__SCRIPT_JOIN].length};
+    put(w, "2");
+    put(w, "hf:run");
+    put(w, "hf:floor");
+    put(w, node.run_id);
+    put_number(w, below(2) == 0 ? 0 : choose_proposal());
+    put(w, "");
+    if (below(2) == 0) {
+        w->count--;
+        put_number(w, choose_proposal());
+    }
+}
+
+static void ask_standing(words *w)
+{
+    put(w, "MGET");
+    put(w, "hf:run");
 }
 
 /* ---- Everything else ---- */
@@ -338,6 +250,13 @@ static void act_as_somebody(const char *name)
     }
 }
 
+/* With the same data: what it has in hf:run names the old one. */
+static void change_process(void)
+{
+    snprintf(node.run_id, sizeof(node.run_id), "%040d", 1 + calls_made);
+    node.votes = false;
+}
+
 static void step(void)
 {
     static void (*const calls[])(words *) = {acquire, acquire, acquire, acquire, acquire, release,
@@ -352,7 +271,12 @@ static void step(void)
         listen_all();
     if (below(30) == 0)
         act_as_somebody(choose_name());
-    calls[below(sizeof(calls) / sizeof(calls[0]))](&w);
+    if (of_quorum && below(100) == 0)
+        change_process();
+    if (of_quorum && below(10) == 0)
+        (node.votes && below(2) == 0 ? ask_standing : join)(&w);
+    else
+        calls[below(sizeof(calls) / sizeof(calls[0]))](&w);
     run_both(&w);
 }
 
@@ -371,9 +295,11 @@ static void free_all(void)
 static void begin(uint64_t seed)
 {
     chance = seed;
+    of_quorum = seed % 2 == 0;
     calls_made = 0;
     node_init(&node);
     node.now_ms = INT64_C(1700000000000);
+    node.votes = false;
     model = sim_server_new();
     assert_non_null(model);
     sim_server_set_time(model, node.now_ms * 1000);
