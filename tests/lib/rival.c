@@ -15,24 +15,40 @@ enum { WORDS = 16, NUMBER = 24, VALUE = 100 };
 static hf__buffer asked, answered; /* of its commands */
 static hf__buffer waits, heard;    /* of its subscription */
 
+static int where; /* the node at which it is */
+
+static struct node *here(void)
+{
+    return &the_stage.nodes[where];
+}
+
+void rival_go(int node)
+{
+    where = node;
+}
+
 static void run(hf__buffer *in, hf__buffer *out, const hf__slice *words, size_t count)
 {
     the_stage.own_memory = true;
     assert_true(hf__resp_encode(in, words, count));
-    node_work(&the_stage.node, in, out);
+    node_work(here(), in, out);
     the_stage.own_memory = false;
 }
 
 void rival_begin(void)
 {
     const hf__slice words[] = {HF__SLICE("SUBSCRIBE"), HF__SLICE("hf:c:" RIVAL_CLIENT)};
-    run(&waits, &heard, words, 2);
-    the_stage.node.subscribes--; /* that counts those of the client that is tested */
+    for (where = 0; where < the_stage.server_count; where++) {
+        run(&waits, &heard, words, 2);
+        here()->subscribes--; /* that counts those of the client that is tested */
+    }
+    where = 0;
 }
 
 void rival_hang_up(void)
 {
-    node_forget(&the_stage.node, &heard);
+    for (int i = 0; i < the_stage.server_count; i++)
+        node_forget(&the_stage.nodes[i], &heard);
 }
 
 void rival_end(void)
@@ -51,7 +67,7 @@ typedef struct words {
     size_t count;
     char side[4][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
     char value[VALUE];
-    char numbers[4][NUMBER];
+    char numbers[6][NUMBER];
     size_t number_count;
 } words;
 
@@ -91,7 +107,7 @@ static void put_head(words *w, int script, const char *name, const char *letters
 /* It counts among nobody's calls, and is not served a canned reply. */
 static void run_script(const words *w)
 {
-    struct node *node = &the_stage.node;
+    struct node *node = here();
     struct node before = *node;
     node->canned_count = 0;
     node->always = NULL;
@@ -107,6 +123,8 @@ static void run_script(const words *w)
     node->tomb_count = before.tomb_count;
     node->last_copy = before.last_copy;
     node->last_range = before.last_range;
+    node->last_proposal = before.last_proposal;
+    node->last_ticket = before.last_ticket;
     stage_run();
 }
 
@@ -115,6 +133,16 @@ static bool answer_begins(const char *text)
     size_t length = strlen(text);
     return hf__buffer_length(&answered) >= length &&
            memcmp(hf__buffer_front(&answered), text, length) == 0;
+}
+
+/* The owner and, on a quorum, the proposed fence. */
+static void put_rest(words *w, const char *owner)
+{
+    bool of_quorum = the_stage.server_count > 1;
+    if (owner != NULL || of_quorum)
+        put(w, hf__slice_text(owner != NULL ? owner : ""));
+    if (of_quorum)
+        put_number(w, 1);
 }
 
 bool rival_acquire(const rival_wish *wish)
@@ -126,10 +154,12 @@ bool rival_acquire(const rival_wish *wish)
     put_number(&w, 3600000);
     put_number(&w, wish->range != 0 ? wish->range : 1);
     put_number(&w, wish->copy);
-    if (wish->owner != NULL)
-        put(&w, hf__slice_text(wish->owner));
+    put_rest(&w, wish->owner);
+    if (the_stage.server_count > 1)
+        put_number(&w, wish->ticket);
     run_script(&w);
-    return !answer_begins("*3\r\n:0\r\n") && !answer_begins("*5\r\n:0\r\n");
+    return !answer_begins("*3\r\n:0\r\n") && !answer_begins("*4\r\n:0\r\n") &&
+           !answer_begins("*5\r\n:0\r\n");
 }
 
 void rival_release(const char *name, int number)
@@ -139,6 +169,7 @@ void rival_release(const char *name, int number)
     put_value(&w, number);
     put_number(&w, 0);
     put_number(&w, 3600000);
+    put_rest(&w, NULL);
     run_script(&w);
 }
 
@@ -147,7 +178,7 @@ void rival_revoke(const char *name, const char *why)
     words w = {.count = 0};
     put_head(&w, HF__SCRIPT_REVOKE, name, "fwh");
     put(&w, hf__slice_text(why));
-    put_number(&w, (int64_t)stage_fence_of(name));
+    put_number(&w, (int64_t)stage_fence_at(where, name));
     put_number(&w, 3600000);
     run_script(&w);
 }
@@ -156,8 +187,8 @@ void rival_break(const char *name)
 {
     words w = {.count = 0};
     put_head(&w, HF__SCRIPT_BREAK, name, "qfwh");
-    put(&w, hf__slice_text(node_get(&the_stage.node, name)));
-    put_number(&w, (int64_t)stage_fence_of(name));
+    put(&w, hf__slice_text(node_get(here(), name)));
+    put_number(&w, (int64_t)stage_fence_at(where, name));
     put_number(&w, 3600000);
     run_script(&w);
 }

@@ -53,8 +53,10 @@ void stage_begin(const stage_setup *setup)
     config.reply_timeout = hf__span_ms(setup->reply_timeout_ms ? setup->reply_timeout_ms : 1000);
     config.call_timeout = hf__span_ms(setup->call_timeout_ms ? setup->call_timeout_ms : 3000);
     config.fence_keep = hf__span_ms(3600000);
-    config.drift_ppm = 10000;
-    config.drift = hf__span_ms(2);
+    config.max_lease = hf__span_ms(setup->max_lease_ms ? setup->max_lease_ms : 60000);
+    config.durable_servers = setup->durable;
+    config.drift_ppm = setup->drift_ppm ? setup->drift_ppm : 10000;
+    config.drift = hf__span_ms(setup->drift_ms ? setup->drift_ms : 2);
     config.side_prefix = hf__slice_text(setup->side_prefix != NULL ? setup->side_prefix : "");
     for (int i = 0; i < HF__CHECK_KINDS; i++)
         config.checks[i] = setup->checks;
@@ -406,8 +408,9 @@ static hf__span span_or(int64_t ms, int64_t otherwise_ms)
 
 static hf__wish make_wish(int number, const stage_acquire *options)
 {
+    the_stage.numbers += the_stage.server_count > 1 ? HF__NUMBER_STEP : 1; /* as the api does */
     hf__wish wish = {
-        .who = {.client_id = STAGE_CLIENT, .host = "host", .pid = 1, .number = ++the_stage.numbers},
+        .who = {.client_id = STAGE_CLIENT, .host = "host", .pid = 1, .number = the_stage.numbers},
         .name = slice_of(options->name),
         .owner = slice_of(options->owner),
         .label = slice_of(options->label),

@@ -130,8 +130,11 @@ typedef struct stage_setup {
     int servers; /* of a quorum; 0: one */
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
     int links;
-    int local_turns; /* 0: none, so every call is alone */
-    bool messages;   /* there is a subscription, so those who wait queue; else they poll */
+    int local_turns;             /* 0: none, so every call is alone */
+    int64_t max_lease_ms;        /* 0: a minute */
+    int64_t drift_ppm, drift_ms; /* 0: 1 % and 2 ms */
+    bool durable;                /* servers never forget */
+    bool messages; /* there is a subscription, so those who wait queue; else they poll */
     const char *url;
     const char *side_prefix;
     hf_check checks; /* all of them; default: only a replica is refused */
