@@ -3,9 +3,10 @@
  * own; the hold lasts until the q-th largest of them, for until then that many servers have it. So
  * one server that is slow or silent delays nothing, and a hold is lost when the q-th vote is.
  *
- * A server that has lost its copy is given a new one, if the lock is free there, but only once a
- * majority of the other votes was renewed after the loss was found: whoever has no majority must
- * not make himself one. The new copy counts from its first renewal on. */
+ * A server that has lost its copy is given a new one, but only once a majority of the other votes
+ * was renewed after the loss was found: whoever has no majority must not make himself one. It
+ * queues there before everybody else, so that one who waits, and has got the vote meanwhile, gives
+ * way. The new copy counts from its first renewal on. */
 #include "base/mutant.h"
 #include "core/quorum.h"
 
@@ -105,7 +106,7 @@ static void heal(hf_hold *main)
         if (ballot->votes[i] != NULL || !may_heal(main, i))
             continue;
         ballot->missing[i] = main->core->now;
-        if (hf__vote_start(main, i, hf__vote_number(main), false) && ballot->votes[i] != NULL)
+        if (hf__vote_start(main, i, hf__vote_number(main), true) && ballot->votes[i] != NULL)
             ballot->votes[i]->vote->healed = !HF__MUTANT(HEALED_COUNTED);
     }
 }

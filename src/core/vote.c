@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "core/quorum.h"
 
+enum { FIRST_TICKET = 1 }; /* of a hold that is decided: before all others */
+
 /* ---- Beginning ---- */
 
 /* The value of the hold, with another number. */
@@ -314,7 +316,9 @@ uint64_t hf__vote_proposal(const hf_hold *vote)
 uint64_t hf__vote_ticket(const hf_hold *vote)
 {
     const hf_hold *main = vote->vote->main;
-    return main != NULL && vote->vote->call.wait_ms != 0 ? main->ballot->ticket : 0;
+    if (main == NULL || vote->vote->call.wait_ms == 0)
+        return 0;
+    return main->stage == HF__HOLD_HELD ? FIRST_TICKET : main->ballot->ticket;
 }
 
 bool hf__vote_is_raising(const hf_hold *hold)
