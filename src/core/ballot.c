@@ -332,7 +332,7 @@ void hf__ballot_vote_granted(hf_hold *vote)
              vote->fence != main->fence)
         hf__vote_lost(vote, HF_REASON_GONE); /* who joins there would have another fence */
     else if (main->stage == HF__HOLD_HELD)
-        hf__majority_confirmed(vote);
+        hf__majority_granted(vote);
     hf__hold_settle(main);
 }
 

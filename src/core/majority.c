@@ -87,6 +87,17 @@ void hf__majority_begin(hf_hold *main)
     }
 }
 
+/* It was renewed for the ballot's sake, or is new. */
+void hf__majority_granted(hf_hold *vote)
+{
+    const hf_hold *main = vote->vote->main;
+    bool stopped = main->reason == HF_REASON_MAX_HOLD;
+    hf__span interval = stopped ? hf__span_ms(0) : main->watch.interval;
+    if (vote->watch.interval.ns != interval.ns)
+        set_interval(vote, interval);
+    hf__majority_confirmed(vote);
+}
+
 /* ---- Copies that were lost ---- */
 
 static bool may_heal(const hf_hold *main, int server)

@@ -86,6 +86,7 @@ void hf__ballot_check(hf_hold *main); /* whether it is decided by now */
 
 /* majority.c: the same, of a hold that is held */
 void hf__majority_begin(hf_hold *main);
+void hf__majority_granted(hf_hold *vote); /* one more, or a copy */
 void hf__majority_confirmed(hf_hold *vote);
 void hf__majority_lost(hf_hold *main, int server, hf_reason reason);
 void hf__majority_extended(hf_hold *vote, const hf_error *outcome);
