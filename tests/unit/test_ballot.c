@@ -94,6 +94,7 @@ static void a_vote_that_was_asked_for_twice_counts_once(void **state)
 {
     (void)state;
     begin(3);
+    take_for_ann("x", 1, 2);
     STALL(1);
     STALL(2);
     mute(REQUESTS(0));
@@ -103,6 +104,10 @@ static void a_vote_that_was_asked_for_twice_counts_once(void **state)
     ADVANCE_MS(100); /* it is connected again */
     assert_int_equal(S.nodes[0].acquires, 1 + 2);
     EXPECT_WAITING(1);
+    REVIVE(1);
+    REVIVE(2);
+    EXPECT(1, HF_EBUSY);
+    EXPECT_TEXT(1, "1 of 3 servers granted it");
     FINISH();
 }
 

@@ -233,6 +233,20 @@ static void who_has_a_majority_does_not_give_way(void **state)
     end();
 }
 
+static void also_not_if_it_had_to_wait(void **state)
+{
+    (void)state;
+    begin_undecided();
+    node_delete(&S.nodes[1], "x");
+    ADVANCE_MS(4000);
+    EXPECT(1, HF_OK);
+    unsigned long long number = vote_number(0, "x");
+    RIVAL_QUEUES("x", .number = 1, .ticket = 1);
+    assert_int_equal(vote_number(0, "x"), number);
+    assert_int_equal(S.nodes[0].releases, 0);
+    end();
+}
+
 /* Its grant is on the way, and the message that somebody waits for it was faster. */
 static void who_has_not_heard_of_his_grant_gives_way_too(void **state)
 {
@@ -365,6 +379,7 @@ int main(void)
         cmocka_unit_test(of_the_same_ticket_the_smaller_client_is_first),
         cmocka_unit_test(who_gives_way_comes_back_with_a_number_of_its_own),
         cmocka_unit_test(who_has_a_majority_does_not_give_way),
+        cmocka_unit_test(also_not_if_it_had_to_wait),
         cmocka_unit_test(who_has_not_heard_of_his_grant_gives_way_too),
         cmocka_unit_test(who_was_asked_before_he_had_a_ticket_gives_way_with_it),
         cmocka_unit_test(and_does_not_if_it_is_decided_after_all),
