@@ -443,22 +443,26 @@ static void check_release(hf_hold *main)
     int count[HF__RELEASE_WORDS] = {0};
     for (int i = 0; i < n; i++)
         count[main->ballot->words[i]]++;
-    int free = n - count[HF__NO_WORD] - count[HF__UNHEARD] - count[HF__NOT_RELEASED];
+    int unheard = count[HF__UNHEARD] + count[HF__UNANSWERED];
+    int free = n - count[HF__NO_WORD] - unheard - count[HF__NOT_RELEASED];
     int late = count[HF__NOT_RELEASED] == 0 ? count[HF__RELEASED_LATE] : 0;
     if (count[HF__RELEASED] + late >= quorum)
         finish_release(main, HF_OK, "");
-    else if (count[HF__NOT_RELEASED] > 0 && count[HF__RELEASED] + count[HF__NO_WORD] < quorum)
+    else if (count[HF__NOT_RELEASED] > 0 &&
+             count[HF__RELEASED] + count[HF__NO_WORD] + unheard < quorum)
         finish_release(main, HF_ELOST, "the lock was taken away before the release");
     else if (count[HF__NO_WORD] == 0 && free >= quorum)
         finish_release(main, HF_OK, "");
+    else if (count[HF__NO_WORD] == 0 && free + count[HF__UNANSWERED] >= quorum)
+        finish_release(main, HF_EUNKNOWN, "too few of the servers can be reached to tell");
     else if (count[HF__NO_WORD] == 0)
         finish_release(main, HF_EUNAVAILABLE, "too few of the servers can be reached");
 }
 
 /* It cannot be heard for now. What it has is given back in the background. */
-void hf__ballot_unheard(hf_hold *main, int server)
+void hf__ballot_unheard(hf_hold *main, int server, bool was_asked)
 {
-    main->ballot->words[server] = HF__UNHEARD;
+    main->ballot->words[server] = was_asked ? HF__UNANSWERED : HF__UNHEARD;
     check_release(main);
 }
 

@@ -38,7 +38,8 @@ typedef enum hf__release_word { /* what a server said to a release */
                                 HF__ASKED_FOR,  /* the same, but it may have granted it by now, */
                                 HF__RELEASED_LATE, /* and had */
                                 HF__RELEASED,
-                                HF__UNHEARD,      /* cannot be reached */
+                                HF__UNHEARD,      /* cannot be reached, */
+                                HF__UNANSWERED,   /* and may have been, by a copy */
                                 HF__NOT_RELEASED, /* it did not have it any more */
                                 HF__RELEASE_WORDS
 } hf__release_word;

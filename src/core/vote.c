@@ -371,7 +371,7 @@ void hf__vote_unreachable(hf_hold *vote)
     if (main == NULL || main->stage != HF__HOLD_RELEASING)
         return;
     let_go(vote);
-    hf__ballot_unheard(main, server);
+    hf__ballot_unheard(main, server, vote->requests[HF__REQUEST_RELEASE].unanswered);
 }
 
 void hf__vote_released(hf_hold *vote, bool released)
