@@ -223,7 +223,7 @@ static void floors_are_raised_ahead_of_need(void **state)
     EXPECT(1, HF_OK);
     assert_int_equal(count_joins(), joins + 3); /* beside the acquires */
     for (int i = 0; i < 3; i++)
-        assert_true(S.nodes[i].floor > (int64_t)FENCE(1) + 9000000);
+        assert_true(S.nodes[i].floor > (int64_t)FENCE(1) + 1000000);
     FINISH();
 }
 

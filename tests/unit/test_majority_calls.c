@@ -130,6 +130,20 @@ static void a_majority_may_not(void **state)
     end();
 }
 
+/* A server that cannot be reached may well have had it. */
+static void what_a_minority_lost_is_not_lost(void **state)
+{
+    (void)state;
+    begin();
+    lose_at(0);
+    KILL(1);
+    RELEASE(1);
+    ADVANCE_MS(100);
+    EXPECT(1, HF_EUNAVAILABLE);
+    assert_false(has_vote(2, "x"));
+    end();
+}
+
 static void a_release_that_is_not_answered_is_unknown(void **state)
 {
     (void)state;
@@ -139,11 +153,44 @@ static void a_release_that_is_not_answered_is_unknown(void **state)
     RELEASE(1);
     EXPECT_WAITING(1);
     ADVANCE_MS(3000);
+    EXPECT(1, HF_EUNKNOWN); /* they may have got it */
+    REVIVE(1);
+    REVIVE(2);
+    ADVANCE_MS(2000);
+    assert_int_equal(count_votes("x"), 0);
+    end();
+}
+
+static void so_is_one_that_is_not_answered_in_time(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3, .reply_timeout_ms = 20000);
+    ACQUIRE(1, "x");
+    STALL(1);
+    STALL(2);
+    RELEASE(1);
+    ADVANCE_MS(3000);
     EXPECT(1, HF_EUNKNOWN);
     EXPECT_TEXT(1, "2 of 3 servers gave no answer in time");
     REVIVE(1);
     REVIVE(2);
-    ADVANCE_MS(2000);
+    assert_int_equal(count_votes("x"), 0);
+    FINISH();
+}
+
+static void one_that_cannot_be_sent_is_not_done(void **state)
+{
+    (void)state;
+    begin();
+    KILL(1);
+    KILL(2);
+    RELEASE(1);
+    ADVANCE_MS(100);
+    EXPECT(1, HF_EUNAVAILABLE);
+    assert_false(has_vote(0, "x"));
+    REVIVE(1);
+    REVIVE(2);
+    ADVANCE_MS(2000); /* in the background it is */
     assert_int_equal(count_votes("x"), 0);
     end();
 }
@@ -175,7 +222,10 @@ int main(void)
         cmocka_unit_test(a_release_is_done_with_a_majority),
         cmocka_unit_test(a_minority_may_have_lost_it),
         cmocka_unit_test(a_majority_may_not),
+        cmocka_unit_test(what_a_minority_lost_is_not_lost),
         cmocka_unit_test(a_release_that_is_not_answered_is_unknown),
+        cmocka_unit_test(so_is_one_that_is_not_answered_in_time),
+        cmocka_unit_test(one_that_cannot_be_sent_is_not_done),
         cmocka_unit_test(votes_that_are_still_asked_for_are_given_back_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
