@@ -95,6 +95,7 @@ void client_step(world *w, int index, hf__event *e)
     pump(w, index);
     schedule_wake(w, index);
     check_beliefs(w);
+    order_check(w);
 }
 
 /* ---- Life ---- */

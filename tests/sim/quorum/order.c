@@ -75,6 +75,48 @@ static void check_overtaken(world *w, int index, const actor *a)
     w->stats.served_in_order += a->queued_ns > 0;
 }
 
+/* ---- Nobody waits in vain ---- */
+
+static bool somebody_holds(const world *w, int lock)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        for (int k = 0; w->clients[i].alive && k < HANDLES_MAX; k++) {
+            const handle *h = &w->clients[i].handles[k];
+            if (h->hold != NULL && h->wish.lock == lock && check_valid(w, &w->clients[i], h))
+                return true;
+        }
+    return false;
+}
+
+static const actor *first_waiter(const world *w, int lock)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++) {
+            const actor *a = &w->clients[i].actors[n];
+            if (a->state == ACTOR_ACQUIRES && !a->call.done && a->queued_ns > 0 &&
+                a->subject.wish.lock == lock)
+                return a;
+        }
+    return NULL;
+}
+
+/* Messages take milliseconds; who is told nothing looks again after a third of his lease. */
+void order_check(world *w)
+{
+    int64_t bound_ns = MS(w->plan.lease_min_ms / 4 + w->plan.lease_max_ms / 100);
+    for (int i = 0; w->plan.kind == KIND_QUIET && w->plan.dead == 0 && i < w->plan.locks; i++) {
+        const actor *waiter = somebody_holds(w, i) ? NULL : first_waiter(w, i);
+        if (waiter == NULL)
+            w->locks[i].idle_ns = 0;
+        else if (w->locks[i].idle_ns == 0)
+            w->locks[i].idle_ns = w->now_ns;
+        else if (w->now_ns - w->locks[i].idle_ns > bound_ns)
+            world_fail(w, "%s waits for %s since %lld ms, and nobody has it for %lld ms",
+                       waiter->subject.wish.label, lock_names[i],
+                       (long long)(waiter->queued_ns / 1000000), (long long)(bound_ns / 1000000));
+    }
+}
+
 void order_granted(world *w, int index, int number)
 {
     const client *c = &w->clients[index];

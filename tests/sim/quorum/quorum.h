@@ -180,6 +180,7 @@ typedef struct sim_lock {
     uint64_t told_threads, told_owner[OWNERS]; /* highest fences */
     int64_t value, acknowledged;               /* of the register */
     uint64_t highest;                          /* fence that the register has seen */
+    int64_t idle_ns; /* since when nobody has it, though somebody waits; 0: it is not so */
 } sim_lock;
 
 enum { SIDE_Q, SIDE_F, SIDE_W, SIDE_H, SIDES };
@@ -304,6 +305,7 @@ void leaks_check_end(world *world);
 /* order.c */
 void order_look(node *node); /* who waits there now */
 void order_granted(world *world, int client, int actor);
+void order_check(world *world); /* after every step of anybody */
 /* What the servers are watched by. */
 void order_ran(void *node, const char *sha1, const hf__slice *arguments, int count);
 void order_published(void *node, const char *channel, size_t channel_length, const char *message,
