@@ -2,6 +2,7 @@
 /* See quorum.h. */
 #include "quorum.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -157,4 +158,19 @@ long long quorum_scripts(void)
     for (int i = 0; i < quorum.count; i++)
         scripts += runs(i) ? scripts_run(quorum.servers[i]) : 0;
     return scripts;
+}
+
+void quorum_serves_both(struct process *waiters[2], uint64_t fence)
+{
+    struct pollfd lines[2] = {{.fd = waiters[0]->line, .events = POLLIN},
+                              {.fd = waiters[1]->line, .events = POLLIN}};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(poll(lines, 2, QUORUM_PATIENCE_MS), 1);
+        int next = lines[0].revents != 0 ? 0 : 1;
+        EXPECT_HEARD(waiters[next], "HF_OK");
+        uint64_t own = (uint64_t)ask_number(waiters[next], "fence");
+        assert_true(own > fence);
+        fence = own;
+        ASK(waiters[next], "release", "HF_OK");
+    }
 }

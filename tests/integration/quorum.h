@@ -56,6 +56,9 @@ bool quorum_all_queued(long long waiters);
 /* Takes the lock and its queue away by hand; its fence stays. */
 void quorum_forget_lock(void);
 
+/* Two puppets that wait get the lock, whichever is the first, with growing fences, and release. */
+void quorum_serves_both(struct process *waiters[2], uint64_t fence);
+
 /* How many scripts all of them have been asked to run. */
 long long quorum_scripts(void);
 

@@ -28,6 +28,7 @@ struct switchboard {
     char socket[96];
     long long accepted;
     long long spoilt;
+    bool cut;
     char grants; /* what to do to the next one: 'p'ass, 'l'ose or 'c'ut */
     struct pair pairs[PAIRS_MAX];
 };
@@ -66,7 +67,7 @@ static void take_connection(void)
         _exit(1);
     (void)setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     board.accepted++;
-    *pair = (struct pair){.ends = {client, connect_server()}};
+    *pair = (struct pair){.ends = {client, connect_server()}, .stalled = board.cut};
     if (pair->ends[1] < 0)
         hang_up(pair);
 }
@@ -80,10 +81,11 @@ static void obey(void)
     bool done = of_grants || strcmp(order, "count") == 0 || strcmp(order, "spoilt") == 0;
     if (of_grants)
         board.grants = order[7];
+    board.cut = strcmp(order, "cut") == 0 || (done && board.cut);
     for (int i = 0; i < PAIRS_MAX && !done; i++) {
         struct pair *pair = &board.pairs[i];
-        pair->stalled = pair->ends[0] >= 0 && strcmp(order, "stall") == 0;
-        done = pair->stalled;
+        pair->stalled = pair->ends[0] >= 0 && (board.cut || strcmp(order, "stall") == 0);
+        done = pair->stalled && !board.cut;
     }
     line_say(board.line, "%lld", strcmp(order, "spoilt") == 0 ? board.spoilt : board.accepted);
 }
@@ -184,6 +186,11 @@ static long long order(const struct relay *relay, const char *what)
 void relay_stall_one(const struct relay *relay)
 {
     (void)order(relay, "stall");
+}
+
+void relay_cut(const struct relay *relay)
+{
+    (void)order(relay, "cut");
 }
 
 void relay_heal(const struct relay *relay)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A process between clients and a server that passes bytes along and can stall one connection: it
- * is then neither read nor written nor closed, so neither end learns anything. It also knows the
- * message by which the server grants a lock, and can make it get lost. Start it before the test
- * opens a client. It ends with process_end_all(). */
+/* A process between clients and a server that passes bytes along and can stall one connection or
+ * all: one is then neither read nor written nor closed, so neither end learns anything. It also
+ * knows the message by which the server grants a lock, and can make it get lost. Start it before
+ * the test opens a client. It ends with process_end_all(). */
 #ifndef HOLDFAST_TESTS_RELAY_H
 #define HOLDFAST_TESTS_RELAY_H
 
@@ -17,6 +17,9 @@ struct relay relay_start(const struct redis_server *server);
 
 /* Stalls the oldest connection that is open; returns when nothing moves on it any more. */
 void relay_stall_one(const struct relay *relay);
+/* Stalls all of them, and those that are opened from now on. What was sent meanwhile arrives when
+ * it is healed, however late that is. */
+void relay_cut(const struct relay *relay);
 void relay_heal(const struct relay *relay);
 
 /* What happens to the next message of a grant, once: it vanishes, or its connection ends instead.

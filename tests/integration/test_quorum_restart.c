@@ -5,7 +5,6 @@
  * The longest lease is short here, for that is how long a server that was restarted has no vote.
  * What it is told when it gets one is in src/lua/join.lua.
  */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,22 +100,6 @@ static void hold_from_now_on(int64_t lease_ms)
     WAIT_UNTIL(quorum_held_by(hold) == quorum.count, QUORUM_PATIENCE_MS);
 }
 
-/* Whichever of them is the first. */
-static void expect_served_in_turn(struct process *waiters[2], uint64_t fence)
-{
-    struct pollfd lines[2] = {{.fd = waiters[0]->line, .events = POLLIN},
-                              {.fd = waiters[1]->line, .events = POLLIN}};
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(poll(lines, 2, QUORUM_PATIENCE_MS), 1);
-        int next = lines[0].revents != 0 ? 0 : 1;
-        EXPECT_HEARD(waiters[next], "HF_OK");
-        uint64_t own = (uint64_t)ask_number(waiters[next], "fence");
-        assert_true(own > fence);
-        fence = own;
-        ASK(waiters[next], "release", "HF_OK");
-    }
-}
-
 /* One tries all the time, two wait. */
 static void a_hold_survives_the_restart_of_all(void **state)
 {
@@ -140,7 +123,7 @@ static void a_hold_survives_the_restart_of_all(void **state)
     assert_true(atomic_load(tries) > before);
     process_kill(rival);
     release(&hold);
-    expect_served_in_turn(waiters, fence);
+    quorum_serves_both(waiters, fence);
     (void)munmap(tries, sizeof(*tries));
 }
 
