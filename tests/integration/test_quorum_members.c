@@ -168,6 +168,40 @@ static void what_no_server_will_ever_do_ends_the_waiting(void **state)
     WAIT_UNTIL(raw_number(quorum.servers[2], "EXISTS lock") == 0, QUORUM_PATIENCE_MS);
 }
 
+/* ---- Unwilling ones -------------------------------------------------------------------------- */
+
+static void who_is_not_let_in_by_one_needs_the_others(void **state)
+{
+    (void)state;
+    quorum_start(3);
+    raw(quorum.servers[0], "CONFIG SET requirepass secret");
+    open_client_at(quorum_urls(3), &client, HF_CLIENT(PATIENT));
+    expect_free(client);
+    assert_int_equal(close_clients(NULL), 0);
+    raw(quorum.servers[1], "CONFIG SET requirepass secret");
+    open_client_at(quorum_urls(3), &client, HF_CLIENT(PATIENT));
+    EXPECT(HF_EDENIED, hf_acquire(client, "lock", HF_ACQUIRE(.wait_ms = -1), &hold, &error));
+    expect_says(error.text, quorum_address(0));
+    expect_says(error.text, quorum_address(1));
+}
+
+/* One of three has no memory left for anything: that is one server less, and passes. */
+static void a_full_server_is_a_fault_of_one(void **state)
+{
+    (void)state;
+    quorum_start(3);
+    open_client_at(quorum_urls(3), &client, HF_CLIENT(PATIENT));
+    raw(quorum.servers[0], "CONFIG SET maxmemory 1");
+    expect_free(client);
+    raw(quorum.servers[1], "CONFIG SET maxmemory 1");
+    EXPECT(HF_EUNAVAILABLE, hf_acquire(client, "lock", NULL, &hold, &error));
+    expect_says(error.text, "memory");
+    raw(quorum.servers[1], "CONFIG SET maxmemory 0");
+    hold = acquire_with(client, HF_ACQUIRE(.wait_ms = QUORUM_PATIENCE_MS));
+    release(&hold);
+    WAIT_UNTIL(quorum_held() == 0, QUORUM_PATIENCE_MS);
+}
+
 #define TEST(test) cmocka_unit_test_teardown(test, quorum_end)
 
 int main(void)
@@ -180,6 +214,8 @@ int main(void)
         TEST(servers_that_are_down_are_named),
         TEST(the_holder_is_named),
         TEST(a_refusal_is_not_a_fault),
+        TEST(who_is_not_let_in_by_one_needs_the_others),
+        TEST(a_full_server_is_a_fault_of_one),
         TEST(what_no_server_will_ever_do_ends_the_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

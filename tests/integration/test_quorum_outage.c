@@ -5,6 +5,7 @@
  * That nothing waits for the silent is shown by time-outs of a minute: a call that needed one would
  * not be back within the patience of these tests.
  */
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -152,6 +153,33 @@ static void closing_does_not_wait_for_two_that_are_gone(void **state)
     a_hold_survives_two(quorum_kill);
 }
 
+/* It runs for a tenth of the time, in small pieces. */
+static void slow_down(int line, void *arg)
+{
+    const pid_t *pid = arg;
+    (void)line;
+    for (;;) {
+        (void)kill(*pid, SIGSTOP);
+        sleep_ms(9);
+        (void)kill(*pid, SIGCONT);
+        sleep_ms(1);
+    }
+}
+
+static void one_that_is_slow_delays_nothing(void **state)
+{
+    (void)state;
+    struct process *brake = process_start(slow_down, &quorum.servers[0]->pid);
+    open_two(HF_CLIENT(ENDLESS, .durable_servers = true));
+    for (int i = 0; i < 100; i++) {
+        hold = acquire_with(i % 2 == 0 ? alice : bob, HF_ACQUIRE(.wait_ms = LEASE_MS));
+        release(&hold);
+    }
+    process_kill(brake);
+    quorum_thaw(0);
+    WAIT_UNTIL(quorum_held() == 0, QUORUM_PATIENCE_MS);
+}
+
 /* ---- No majority ----------------------------------------------------------------------------- */
 
 static bool is_no_answer(hf_status status)
@@ -208,6 +236,45 @@ static void three_that_stand_still_are_no_majority(void **state)
     WAIT_UNTIL(quorum_held() == 0, QUORUM_PATIENCE_MS);
 }
 
+/* Cancelled, and what the silent ones do with what they were sent is put right when they wake up.
+ */
+static void a_cancel_does_not_wait_for_anybody(void **state)
+{
+    (void)state;
+    hf_cancel *cancel = hf_cancel_new();
+    open_two(HF_CLIENT(ENDLESS, .durable_servers = true));
+    warm_up(alice);
+    do_to(0, 3, quorum_freeze);
+    attempt_begin(&attempt, alice, "lock", HF_ACQUIRE(.wait_ms = -1, .cancel = cancel));
+    WAIT_UNTIL(quorum_held() == 2, QUORUM_PATIENCE_MS);
+    hf_cancel_fire(cancel);
+    WAIT_UNTIL(attempt_is_over(&attempt), QUORUM_PATIENCE_MS);
+    assert_int_equal(attempt_end(&attempt), HF_ECANCELLED);
+    hf_cancel_free(cancel);
+    do_to(0, 3, quorum_thaw);
+    WAIT_UNTIL(quorum_held() == 0, QUORUM_PATIENCE_MS);
+    expect_service_again(bob);
+}
+
+/* The third vote comes when the lease of the first two is over by our own clock. */
+static void a_majority_that_comes_too_late_is_none(void **state)
+{
+    (void)state;
+    open_two(HF_CLIENT(ENDLESS, .durable_servers = true));
+    warm_up(alice);
+    warm_up(bob);
+    do_to(0, 3, quorum_freeze);
+    attempt_begin(&attempt, alice, "lock", HF_ACQUIRE(.lease_ms = 100, .no_renewal = true));
+    WAIT_UNTIL(quorum_held() == 2, QUORUM_PATIENCE_MS);
+    sleep_ms(150);
+    do_to(0, 3, quorum_thaw);
+    expect_service_again(bob);
+    WAIT_UNTIL(attempt_is_over(&attempt), QUORUM_PATIENCE_MS);
+    if (attempt_end(&attempt) == HF_OK) /* by another try, or not at all */
+        (void)hf_release(&attempt.hold, NULL);
+    WAIT_UNTIL(quorum_held() == 0, QUORUM_PATIENCE_MS);
+}
+
 /* One who waits goes on doing so, and has it when there is a majority again. */
 static void who_waits_through_an_outage_is_served(void **state)
 {
@@ -231,7 +298,8 @@ static void a_hold_ends_without_a_majority(void **state)
     hold = acquire_with(alice,
                         HF_ACQUIRE(.lease_ms = 1000, .on_event = witness_event, .arg = &witness));
     do_to(0, 3, quorum_freeze);
-    WAIT_UNTIL(!hf_is_valid(hold), QUORUM_PATIENCE_MS);
+    EXPECT(HF_ELOST, hf_extend(hold, 0, &error)); /* it tries until then */
+    assert_false(hf_is_valid(hold));
     WAIT_UNTIL(times_told(&witness, HF_LOST, HF_REASONS) == 1, QUORUM_PATIENCE_MS);
     EXPECT(HF_ELOST, hf_release(&hold, &error));
     do_to(0, 3, quorum_thaw);
@@ -248,8 +316,11 @@ int main(void)
         TEST(two_that_are_gone_delay_nothing),
         TEST(closing_does_not_wait_for_two_that_stand_still),
         TEST(closing_does_not_wait_for_two_that_are_gone),
+        TEST(one_that_is_slow_delays_nothing),
         TEST(without_three_there_is_a_clear_answer),
         TEST(three_that_stand_still_are_no_majority),
+        TEST(a_cancel_does_not_wait_for_anybody),
+        TEST(a_majority_that_comes_too_late_is_none),
         TEST(who_waits_through_an_outage_is_served),
         TEST(a_hold_ends_without_a_majority),
     };
