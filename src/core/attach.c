@@ -16,7 +16,7 @@ static hf__request *request_of(hf_hold *hold)
 /* ---- Detach ---- */
 
 /* Whether a copy of its acquire may reach the server after the release, which others will send. */
-static bool may_be_late(const hf_hold *hold)
+bool hf__detach_is_late(const hf_hold *hold)
 {
     bool late = hold->copy_lost || hold->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT;
     return late && !HF__MUTANT(DETACH_FORGETS);
@@ -29,7 +29,7 @@ hf_status hf__detach(hf_hold *handle, bool *late)
         return HF_EINVAL;
     if (hold->core->closing || hold->stage != HF__HOLD_HELD || hf__hold_expired(hold))
         return hf__release_start(handle, NULL);
-    *late = may_be_late(hold);
+    *late = hf__detach_is_late(hold);
     hf__reentry_leave(handle);
     hf__renew_end_calls(hold, HF_EINVAL, "the hold was detached by another thread");
     hf__reentry_forbid(hold);
@@ -37,6 +37,8 @@ hf_status hf__detach(hf_hold *handle, bool *late)
         return HF_OK;
     hf__watch_end(hold);
     hf__stats_ended(hold);
+    if (hold->ballot != NULL)
+        *late = hf__takeover_detach(hold) || *late;
     hf__hold_over(hold);
     hf__cohort_leave(hold);
     hf__hold_settle(hold);
@@ -54,7 +56,8 @@ void hf__attach_start(hf__core *core, hf__call *call)
 {
     hf_hold *hold = call->hold;
     hold->core = core;
-    hold->link = hf__server_link(&core->servers[0], hold->slot);
+    bool quorum = hf__is_quorum(core), has_memory = !quorum || hf__ballot_new(hold);
+    hold->link = quorum ? NULL : hf__server_link(&core->servers[0], hold->slot);
     hold->stage = HF__HOLD_HELD;
     hold->attaching = true;
     call->started = core->now;
@@ -63,11 +66,17 @@ void hf__attach_start(hf__core *core, hf__call *call)
     hf__list_append(&hold->extends, &call->node);
     if (core->closing) {
         hf__attach_fail(hold, HF_ECLOSED, "the client is being closed");
-    } else if (hf__link_full(hold->link)) {
+    } else if (!has_memory) {
+        hf__attach_fail(hold, HF_ENOMEM, "out of memory");
+    } else if (!quorum && hf__link_full(hold->link)) {
         hf__attach_fail(hold, HF_EUNAVAILABLE, "too many requests wait for this server");
     } else {
-        hf__timer_set(&core->timers, &call->timer, hf__after(core->now, core->config.call_timeout));
-        hf__link_submit(request_of(hold));
+        call->deadline = hf__after(core->now, core->config.call_timeout);
+        hf__timer_set(&core->timers, &call->timer, call->deadline);
+        if (quorum)
+            hf__takeover_start(hold);
+        else
+            hf__link_submit(request_of(hold));
     }
     hf__hold_settle(hold);
 }
@@ -93,6 +102,14 @@ bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
     return true;
 }
 
+/* What the servers have stays there. */
+static void let_be(hf_hold *hold)
+{
+    if (hold->ballot != NULL)
+        hf__takeover_end(hold);
+    hf__hold_over(hold);
+}
+
 void hf__attach_fail(hf_hold *hold, hf_status status, const char *text)
 {
     hf__call *call = call_of(hold);
@@ -101,14 +118,18 @@ void hf__attach_fail(hf_hold *hold, hf_status status, const char *text)
     if (HF__MUTANT(ATTACH_RELEASES) && !hold->core->closing)
         hf__release_in_background(hold);
     else
-        hf__hold_over(hold);
-    hold->core->stats.failures++;
+        let_be(hold);
+    hold->core->stats.failures += hold->vote == NULL;
     hf__call_done(hold->core, call, status, text);
 }
 
 void hf__attach_timer(hf__call *call)
 {
     hf_hold *hold = call->hold;
+    if (hold->ballot != NULL) {
+        hf__takeover_timer(hold);
+        return;
+    }
     const hf_error *trouble = &hold->link->trouble;
     hf_error unknown;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time", hold->link->server->url->display);

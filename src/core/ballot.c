@@ -29,6 +29,13 @@ bool hf__ballot_new(hf_hold *main)
     return main->ballot != NULL;
 }
 
+void hf__ballot_free(hf__ballot *ballot)
+{
+    if (ballot != NULL)
+        hf__takeover_free(ballot->takeover);
+    hf__free(ballot);
+}
+
 static int servers_of(const hf_hold *main)
 {
     return main->core->config.server_count;
@@ -488,6 +495,7 @@ static hf__release_word expected_word(const hf_hold *vote)
 void hf__ballot_release(hf_hold *main)
 {
     hf__ballot *ballot = main->ballot;
+    hf__takeover_stop(main);
     for (int i = 0; i < servers_of(main); i++) {
         hf_hold *vote = ballot->votes[i];
         ballot->words[i] = (unsigned char)expected_word(vote);

@@ -124,6 +124,8 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
         hf__vote_called(call);
     else if (call->observer != NULL)
         hf__observer_answered(call->observer, call->query->kind);
+    else if (call->taken_up != NULL)
+        hf__takeover_answered(call);
     else
         hf__list_append(&core->done, &call->node);
 }

@@ -92,7 +92,8 @@ typedef struct hf__call {
     bool polls;            /* acquire: does not queue */
     bool fair;             /* acquire: does not line up behind another thread */
     hf_observer *observer; /* query: asks by itself; the core's own */
-    hf_hold *vote;         /* acquire, extend: of a vote; the core's own */
+    hf_hold *vote;         /* acquire, extend, attach: of a vote; the core's own */
+    hf_hold *taken_up;     /* query: for this one, on a quorum; the core's own */
     void *waiter;          /* the driver's: the condition on which a thread waits for the call */
     bool is_operation;     /* the driver's: part of an hf__operation, no thread waits for it */
 
@@ -291,6 +292,6 @@ typedef enum hf__query_kind {
 hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, hf__slice text,
                          uint64_t number);
 void hf__query_drop(hf__query *query);            /* one that was never started */
-void hf__query_ask(hf__query *query, int server); /* instead of the first; before it is started */
+void hf__query_ask(hf__query *query, int server); /* this one, and no other; before it is started */
 
 #endif

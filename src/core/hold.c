@@ -108,7 +108,7 @@ hf_hold *hf__hold_new(const hf__wish *wish)
 void hf__hold_drop(hf_hold *hold)
 {
     hf__free(hold->vote);
-    hf__free(hold->ballot);
+    hf__ballot_free(hold->ballot);
     hf__free(hold->revoked_text);
     hf__free(hold);
 }

@@ -82,7 +82,7 @@ void hf__majority_begin(hf_hold *main)
     for (int i = 0; i < servers_of(main); i++) {
         hf_hold *vote = main->ballot->votes[i];
         main->ballot->missing[i] = main->core->now;
-        if (vote != NULL && !hf__vote_is_held(vote) && vote->stage != HF__HOLD_TRYING)
+        if (vote != NULL && vote->stage != HF__HOLD_HELD && vote->stage != HF__HOLD_TRYING)
             hf__vote_drop(vote);
     }
 }

@@ -38,6 +38,7 @@ void hf__query_drop(hf__query *query)
 void hf__query_ask(hf__query *query, int server)
 {
     query->server = server;
+    query->alone = true;
 }
 
 /* ---- The call ---- */
@@ -83,7 +84,7 @@ void hf__query_bury(hf__core *core)
 
 static bool is_for_all(const hf__query *query)
 {
-    return hf__is_quorum(query->core) &&
+    return hf__is_quorum(query->core) && !query->alone &&
            (query->kind == HF__QUERY_INSPECT || query->kind == HF__QUERY_REVOKE ||
             query->kind == HF__QUERY_BREAK);
 }

@@ -10,6 +10,7 @@
  *   vote.c       one vote: how it begins, gives way and ends, and what the ballot hears of it
  *   ballot.c     winning: try, queue, decide, give up, release
  *   majority.c   keeping: deadline, extensions, copies that were lost
+ *   takeover.c   handing on: detach, and attach by a token
  */
 #ifndef HF_CORE_QUORUM_H
 #define HF_CORE_QUORUM_H
@@ -44,6 +45,8 @@ typedef enum hf__release_word { /* what a server said to a release */
                                 HF__RELEASE_WORDS
 } hf__release_word;
 
+typedef struct hf__takeover hf__takeover;
+
 struct hf__ballot {
     hf_hold *votes[HF_SERVERS_MAX];      /* NULL: none there */
     hf__instant missing[HF_SERVERS_MAX]; /* while it is held: since when there is none */
@@ -57,6 +60,7 @@ struct hf__ballot {
     hf__instant confirmed;               /* while it is held: when its last renewal left */
     bool extending;                      /* for a call; */
     unsigned extended;                   /* bits of the servers that have done so */
+    hf__takeover *takeover;              /* while a token is taken up; else NULL */
 };
 
 static inline int hf__quorum_size(const hf__core *core)
@@ -76,7 +80,10 @@ uint64_t hf__vote_number(hf_hold *main); /* that no vote has had */
 bool hf__vote_start(hf_hold *main, int server, uint64_t number, bool waits);
 void hf__vote_drop(hf_hold *vote);   /* it counts for nobody any more; is given back if need be */
 void hf__vote_forget(hf_hold *vote); /* the same, but whatever the server has stays */
-bool hf__vote_is_held(const hf_hold *vote);
+/* Takes up a vote that a server has, with that number and fence. False: no memory. */
+bool hf__vote_attach(hf_hold *main, int server, uint64_t number, uint64_t fence);
+bool hf__vote_is_held(const hf_hold *vote); /* false also while it is being taken up */
+bool hf__vote_is_value(const hf_hold *main, uint64_t number, hf__slice value); /* of that vote */
 bool hf__vote_release(hf_hold *vote); /* false: there is nothing to give back */
 
 /* ballot.c: heard from the votes */
@@ -84,6 +91,12 @@ void hf__ballot_vote_granted(hf_hold *vote);
 void hf__ballot_vote_failed(hf_hold *vote); /* ended without; or, of one that waits, a try did */
 void hf__ballot_vote_raised(hf_hold *vote);
 void hf__ballot_check(hf_hold *main); /* whether it is decided by now */
+
+/* takeover.c: the same, of a hold that is being taken up */
+void hf__takeover_confirmed(hf_hold *vote);
+void hf__takeover_refused(hf_hold *vote, const hf_error *why);
+void hf__takeover_lost(hf_hold *main, int server);
+void hf__takeover_free(hf__takeover *takeover); /* NULL is fine */
 
 /* majority.c: the same, of a hold that is held */
 void hf__majority_begin(hf_hold *main);

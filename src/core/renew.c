@@ -141,7 +141,8 @@ void hf__renew_note(hf_hold *hold, hf__slice note)
     size_t length = note.length - (size_t)(words - note.bytes);
     if (hold->revoked_text != NULL)
         hf__printable(hold->revoked_text, HF_REASON_MAX + 1, words, length);
-    hf__tell_all(hold);
+    if (!hold->attaching) /* else nobody has it yet */
+        hf__tell_all(hold);
 }
 
 static void renewed(hf_hold *hold, int64_t remaining_ms)

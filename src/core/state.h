@@ -287,7 +287,8 @@ struct hf__query {
     hf__call *call;     /* NULL: it has ended; the query stays until its requests are idle */
     hf__part part;      /* if one server is asked */
     hf__survey *survey; /* if all are; else NULL */
-    int server;         /* that is asked */
+    int server;         /* that is asked, */
+    bool alone;         /* also with what would be for all */
     uint64_t number;
     unsigned short slot;
     unsigned short key_length;
@@ -622,12 +623,21 @@ void hf__renew_refused(hf_hold *hold, const hf_error *why);
 void hf__renew_unreachable(hf_hold *hold, const hf_error *why);
 
 /* attach.c */
+bool hf__detach_is_late(const hf_hold *hold); /* a copy of its acquire may come after its release */
 hf_status hf__detach(hf_hold *handle, bool *late);
 void hf__attach_start(hf__core *core, hf__call *call);
 /* The server has it; false: the attempt has failed all the same. */
 bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
 void hf__attach_fail(hf_hold *hold, hf_status status, const char *text);
 void hf__attach_timer(hf__call *call);
+
+/* takeover.c: the same for a hold that has votes */
+bool hf__takeover_detach(hf_hold *main); /* returns whether a copy may be late */
+void hf__takeover_start(hf_hold *main);
+void hf__takeover_answered(hf__call *call); /* a question of its own */
+void hf__takeover_timer(hf_hold *main);
+void hf__takeover_stop(hf_hold *main); /* asks no more */
+void hf__takeover_end(hf_hold *main);  /* and lets go of what it has; it has come to nothing */
 
 /* standing.c: servers of a quorum. Of a client with one server, all have a vote. */
 void hf__standing_init(hf__server *server);
@@ -671,8 +681,9 @@ bool hf__vote_of_nobody(const hf_hold *hold);
 hf_hold *hf__vote_main(const hf_hold *vote); /* NULL: it counts for none any more */
 
 /* ballot.c: what is done with a hold that has votes */
-bool hf__ballot_new(hf_hold *main); /* false: no memory */
-void hf__ballot_go(hf_hold *main);  /* begins a try, or goes on */
+bool hf__ballot_new(hf_hold *main);       /* false: no memory */
+void hf__ballot_free(hf__ballot *ballot); /* NULL is fine */
+void hf__ballot_go(hf_hold *main);        /* begins a try, or goes on */
 void hf__ballot_give_up(hf_hold *main, const hf_error *last);
 void hf__ballot_try_ends(hf_hold *main); /* its time is up */
 void hf__ballot_end(hf_hold *main);      /* its acquire has come to nothing */

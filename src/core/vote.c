@@ -14,7 +14,10 @@
 #include "base/text.h"
 #include "core/quorum.h"
 
-enum { FIRST_TICKET = 1 }; /* of a hold that is decided: before all others */
+enum {
+    VALUE_MAX = 512 + 20, /* that of a token, which anybody may have made, with a number */
+    FIRST_TICKET = 1      /* of a hold that is decided: before all others */
+};
 
 /* ---- Beginning ---- */
 
@@ -23,7 +26,8 @@ static size_t make_value(const hf_hold *main, uint64_t number, char *place)
 {
     hf__slice value = hf__hold_value(main);
     const char *colon = memchr(value.bytes, ':', value.length);
-    const char *at = colon != NULL ? memchr(colon, '@', value.length) : NULL;
+    size_t rest = colon != NULL ? value.length - (size_t)(colon - value.bytes) : 0;
+    const char *at = rest > 0 ? memchr(colon, '@', rest) : NULL;
     if (at == NULL)
         return 0; /* a token's, which is no value of ours */
     char *end = hf__slice_put(place, (hf__slice){value.bytes, (size_t)(colon + 1 - value.bytes)});
@@ -34,7 +38,7 @@ static size_t make_value(const hf_hold *main, uint64_t number, char *place)
 
 static hf_hold *make(hf_hold *main, uint64_t number)
 {
-    char value[512];
+    char value[VALUE_MAX];
     hf__wish wish = {.who = {.number = number, .thread = main->thread},
                      .name = hf__hold_key(main),
                      .owner = hf__hold_owner(main),
@@ -113,11 +117,47 @@ bool hf__vote_start(hf_hold *main, int server, uint64_t number, bool waits)
     return true;
 }
 
+bool hf__vote_is_value(const hf_hold *main, uint64_t number, hf__slice value)
+{
+    char own[VALUE_MAX];
+    size_t length = make_value(main, number, own);
+    return length > 0 && length == value.length && memcmp(own, value.bytes, length) == 0;
+}
+
+/* Its renewal decides, as for any hold that is taken up (attach.c). A grant since its fence was
+ * told is noticed by that. */
+bool hf__vote_attach(hf_hold *main, int server, uint64_t number, uint64_t fence)
+{
+    hf_hold *vote = make(main, number);
+    if (vote == NULL)
+        return false;
+    main->ballot->votes[server] = vote;
+    vote->core = main->core;
+    vote->link = hf__server_link(&main->core->servers[server], vote->slot);
+    vote->stage = HF__HOLD_HELD;
+    vote->attaching = true;
+    vote->range = 1;
+    vote->fence = vote->fence_top = fence;
+    vote->copy_lost = main->copy_lost;
+    vote->watch.interval = main->watch.interval;
+    atomic_store(&vote->deadline_ns, HF__NEVER.ns); /* which nobody looks at */
+    hf__list_append(&vote->core->holds, &vote->node);
+    vote->vote->extend = (hf__call){.kind = HF__CALL_ATTACH,
+                                    .hold = vote,
+                                    .vote = vote,
+                                    .lease = main->lease,
+                                    .started = main->core->now,
+                                    .timer = {.kind = HF__TIMER_CALL}};
+    hf__list_append(&vote->extends, &vote->vote->extend.node);
+    hf__link_submit(&vote->requests[HF__REQUEST_RENEW]);
+    return true;
+}
+
 /* ---- The end ---- */
 
 bool hf__vote_is_held(const hf_hold *vote)
 {
-    return vote != NULL && vote->stage == HF__HOLD_HELD;
+    return vote != NULL && vote->stage == HF__HOLD_HELD && !vote->attaching;
 }
 
 bool hf__vote_of_nobody(const hf_hold *hold)
@@ -166,7 +206,11 @@ void hf__vote_drop(hf_hold *vote)
 void hf__vote_forget(hf_hold *vote)
 {
     let_go(vote);
-    if (vote->stage == HF__HOLD_HELD) {
+    if (vote->stage == HF__HOLD_TRYING) {
+        hf__timer_clear(&vote->core->timers, &vote->vote->call.timer);
+        hf__queue_leave(vote);
+        hf__hold_over(vote);
+    } else if (vote->stage == HF__HOLD_HELD) {
         hf__watch_end(vote);
         hf__renew_end_calls(vote, HF_ECANCELLED, "");
         hf__hold_over(vote);
@@ -236,8 +280,10 @@ void hf__vote_called(hf__call *call)
     hf__vote *v = vote->vote;
     if (call == &v->extend) {
         v->extending = false;
-        if (v->main != NULL)
+        if (v->main != NULL && call->kind == HF__CALL_EXTEND)
             hf__majority_extended(vote, &call->error);
+        else if (v->main != NULL && call->error.status != HF_OK)
+            hf__takeover_refused(vote, &call->error); /* else its confirmation says more */
         return;
     }
     if (v->main == NULL)
@@ -286,7 +332,9 @@ void hf__vote_confirmed(hf_hold *vote, hf__instant sent)
         hf__ballot_vote_raised(vote);
     else if (v->raising)
         hf__link_submit(&vote->requests[HF__REQUEST_RENEW]);
-    if (v->main != NULL && v->main->stage == HF__HOLD_HELD)
+    if (v->main != NULL && v->main->attaching)
+        hf__takeover_confirmed(vote);
+    else if (v->main != NULL && v->main->stage == HF__HOLD_HELD)
         hf__majority_confirmed(vote);
 }
 
@@ -339,6 +387,11 @@ void hf__vote_lost(hf_hold *vote, hf_reason reason)
     if (main == NULL)
         return;
     bool held = main->stage == HF__HOLD_HELD;
+    if (main->attaching) {
+        hf__vote_forget(vote); /* nothing of it is ours yet */
+        hf__takeover_lost(main, server);
+        return;
+    }
     hf__vote_drop(vote);
     if (held)
         hf__majority_lost(main, server, reason);
