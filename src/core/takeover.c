@@ -14,8 +14,11 @@
  *
  * Usually a vote can only be the one that the token's hold had: numbers are not used twice. But if
  * a copy of the acquire was on its way when the hold was detached, that may bring a vote back long
- * after the lock has been somebody else's. Then only servers that have granted nothing since count
- * as proof: with a majority of them, nobody else can have had it. */
+ * after the lock has been somebody else's. A fence is the time of its grant, in microseconds, or
+ * not much more; and nobody else can have had the lock within a lease from ours, but by losing
+ * votes. So if there may be such copies, a server whose last fence is later than that proves
+ * nothing. It may be right all the same, if others have tried there in vain: then it is not known
+ * whether the hold is still there, unless a majority of the other servers knows. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -37,7 +40,7 @@ typedef enum claim_stage {
 typedef struct claim { /* to what one server has */
     claim_stage stage;
     bool guessed; /* the number: there are too many to be told all */
-    bool proven;  /* nothing was granted there since */
+    bool proven;  /* nothing that matters was granted there since */
     hf__call call;
     hf__answer answer;
     hf_inspection seen;
@@ -194,10 +197,11 @@ static void explain(const hf_hold *main, hf_error *why)
     int said_count = 0, failed_count = 0, lost = 0;
     for (int i = 0; i < takeover->count; i++) {
         const claim *c = &takeover->claims[i];
-        lost += c->stage == NOT_OURS || (c->stage == OURS && !c->proven);
-        if (c->stage != OURS || !c->proven)
-            said[said_count++] = &c->why;
-        if (c->stage == FAILED)
+        if (c->stage == OURS && c->proven)
+            continue;
+        said[said_count++] = &c->why;
+        lost += c->stage == NOT_OURS;
+        if (c->stage != NOT_OURS)
             failed[failed_count++] = &c->why;
     }
     hf_status status = hf__fail_each(NULL, failed, failed_count, "%s", "");
@@ -290,6 +294,12 @@ static void settle_claim(claim *c, claim_stage stage, hf_status status, const ch
     hf__fail(&c->why, status, "%s %s", server, what);
 }
 
+/* Of votes of this very hold. */
+static uint64_t latest_fence(const hf_hold *main)
+{
+    return main->fence_top + (uint64_t)main->longest_lease.ns / 1000;
+}
+
 /* It has answered. One that was restarted, and may have forgotten something, has no say. */
 static void judge(hf_hold *main, int server)
 {
@@ -302,7 +312,7 @@ static void judge(hf_hold *main, int server)
         settle_claim(c, FAILED, HF_EUNAVAILABLE, name, "was restarted and has no vote yet");
     } else {
         settle_claim(c, RENEWS, HF_EUNKNOWN, name, "may have granted it anew since");
-        c->proven = !main->copy_lost || c->seen.fence <= main->fence_top;
+        c->proven = !main->copy_lost || c->seen.fence <= latest_fence(main);
         if (main->ballot->votes[server] == NULL &&
             !hf__vote_attach(main, server, number, c->seen.fence))
             settle_claim(c, FAILED, HF_ENOMEM, name, "has it, but there is no memory for it");
