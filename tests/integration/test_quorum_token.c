@@ -153,22 +153,23 @@ static void the_votes_have_numbers_of_their_own(void **state)
 static void take_in_turn(int line, void *arg)
 {
     (void)arg;
+    hf_error why = {.text = ""};
     char text[HF_TOKEN_MAX];
     hf_client *client;
     hf_hold *hold;
-    if (hf_open(urls, CLIENT, &client, NULL) != HF_OK)
-        _exit(1);
-    for (int i = 0; i < 10; i++) {
-        if (hf_acquire(client, "lock", HF_ACQUIRE(.lease_ms = LEASE_MS, .wait_ms = PATIENCE_MS),
-                       &hold, NULL) != HF_OK ||
-            hf_detach(&hold, text, NULL) != HF_OK ||
-            hf_attach(client, "lock", text, HF_ACQUIRE(.no_renewal = true), &hold, NULL) != HF_OK ||
-            hf_release(&hold, NULL) != HF_OK)
-            _exit(1);
+    hf_status status = hf_open(urls, CLIENT, &client, &why);
+    for (int i = 0; i < 10 && status == HF_OK; i++) {
+        status = hf_acquire(client, "lock",
+                            HF_ACQUIRE(.lease_ms = LEASE_MS, .wait_ms = PATIENCE_MS), &hold, &why);
+        if (status == HF_OK)
+            status = hf_detach(&hold, text, &why);
+        if (status == HF_OK)
+            status = hf_attach(client, "lock", text, HF_ACQUIRE(.no_renewal = true), &hold, &why);
+        if (status == HF_OK)
+            status = hf_release(&hold, &why);
     }
-    if (hf_close(client) != HF_OK)
-        _exit(1);
-    line_say(line, "done");
+    line_say(line, "%s %s", hf_status_name(status), why.text);
+    (void)hf_close(client);
 }
 
 /* Several that queue, and give way, and pass through a token each time: nothing is left behind. */
@@ -181,6 +182,7 @@ static void tokens_of_a_lock_that_is_wanted(void **state)
         others[i] = process_start(take_in_turn, NULL);
     for (int i = 0; i < 3; i++) {
         assert_true(line_hear(others[i]->line, heard, 3 * PATIENCE_MS));
+        assert_string_equal(heard, "HF_OK ");
         assert_true(process_finish(others[i], PATIENCE_MS));
     }
     expect_free(alice);
