@@ -499,7 +499,9 @@ HF_API int hf_descriptor(hf_hold *hold);
 /* Lets go of a hold without releasing the lock, and clears the pointer: the server keeps it until
  * its lease is over, or until somebody with the token renews or releases it, in whatever process.
  * The token is a line without blanks; whoever has it can release the lock. `token` has room for
- * HF_TOKEN_MAX bytes. Does not wait.
+ * HF_TOKEN_MAX bytes. Does not wait: with several servers, one that was not needed for the
+ * majority, and has not been asked for the lock or to extend it yet, is left out.
+ *
  *   HF_OK       it is in the token's hands
  *   HF_ELOST    it had ended before
  *   HF_EINVAL   nothing was done: no place for the token, or the thread has re-entered the lock
@@ -511,8 +513,12 @@ HF_API hf_status hf_detach(hf_hold **hold, char *token, hf_error *error);
  * name_length count; the lease is what was acquired unless it is given, and is renewed with this
  * call. If two take up the same token, both hold it, and the first release ends it. A request to
  * give it up (hf_revoke) is heard of with this call and with its renewals. What is left of the
- * lease is believed up to the longer of the token's and the one that is given. HF_OK       *hold is
- * yours HF_ELOST    it has ended: released, expired or broken; or it is of another lock
+ * lease is believed up to the longer of the token's and the one that is given. With several servers
+ * a majority must have it; the others are waited for as long again as that took, or 50 ms, so that
+ * a renewal or release reaches all that can be reached.
+ *
+ *   HF_OK       *hold is yours
+ *   HF_ELOST    it has ended: released, expired or broken; or it is of another lock
  *   HF_EUNKNOWN, HF_EUNAVAILABLE   nothing is known of it; it lasts as long as it would have
  *   HF_EINVAL (not a token), HF_EDENIED, ... as in hf_acquire() */
 HF_API hf_status hf_attach(hf_client *client, const char *name, const char *token,
