@@ -27,9 +27,14 @@ static int begin(void **state)
     for (int i = 0; i < SERVERS; i++)
         assert_non_null(all[i] = redis_server_start(NULL));
     (void)snprintf(urls, sizeof(urls), "%s,%s,%s", all[0]->url, all[1]->url, all[2]->url);
+    return 0;
+}
+
+/* Not before a test has started its processes: who forks has no threads. */
+static void open_clients(void)
+{
     open_client_at(urls, &alice, CLIENT);
     open_client_at(urls, &bob, CLIENT);
-    return 0;
 }
 
 static bool is_held_at(int number)
@@ -48,6 +53,7 @@ static int count_held(void)
 /* Everywhere: a hold that is decided may still be on its way to the third. */
 static void take_everywhere(void)
 {
+    open_clients();
     hf_hold *hold = acquire_for(alice, LEASE_MS);
     WAIT_UNTIL(count_held() == SERVERS, PATIENCE_MS);
     EXPECT(HF_OK, hf_detach(&hold, token, &error));
@@ -89,6 +95,7 @@ static void another_process_has_it(void **state)
     assert_true(line_hear(other->line, fence, PATIENCE_MS));
     assert_true(process_finish(other, PATIENCE_MS));
     (void)snprintf(token, sizeof(token), "%s", heard);
+    open_clients();
     assert_in_range(count_held(), 2, 3);
     expect_refused(alice);
     hf_hold *hold = attach_for(LEASE_MS);
@@ -185,6 +192,7 @@ static void tokens_of_a_lock_that_is_wanted(void **state)
         assert_string_equal(heard, "HF_OK ");
         assert_true(process_finish(others[i], PATIENCE_MS));
     }
+    open_clients();
     expect_free(alice);
 }
 
@@ -250,6 +258,7 @@ static void two_servers_have_lost_it(void **state)
 static void it_has_ended(void **state)
 {
     (void)state;
+    open_clients();
     hf_hold *hold = acquire_for(alice, 300);
     EXPECT(HF_OK, hf_detach(&hold, token, &error));
     WAIT_UNTIL(count_held() == 0, PATIENCE_MS);
@@ -262,6 +271,7 @@ static void an_owner_has_several_tokens(void **state)
 {
     (void)state;
     char first[HF_TOKEN_MAX];
+    open_clients();
     hf_hold *hold = acquire_with(alice, HF_ACQUIRE(.lease_ms = LEASE_MS, .owner = "request 7"));
     EXPECT(HF_OK, hf_detach(&hold, first, &error));
     hold = acquire_with(bob, HF_ACQUIRE(.lease_ms = LEASE_MS, .owner = "request 7"));
