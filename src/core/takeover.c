@@ -249,6 +249,13 @@ static void look(hf_hold *main)
         wait_for_others(main);
 }
 
+static void go_on(hf_hold *main)
+{
+    look(main);
+    tidy(main);
+    hf__hold_settle(main);
+}
+
 /* ---- Whose it is there ---- */
 
 static bool is_in_step(const hf_hold *main, uint64_t number)
@@ -333,9 +340,7 @@ void hf__takeover_answered(hf__call *call)
         c->stage = FAILED;
         c->why = call->error;
     }
-    look(main);
-    tidy(main);
-    hf__hold_settle(main);
+    go_on(main);
 }
 
 void hf__takeover_confirmed(hf_hold *vote)
@@ -344,9 +349,7 @@ void hf__takeover_confirmed(hf_hold *vote)
     claim *c = &main->ballot->takeover->claims[hf__vote_server(vote)];
     if (c->stage == RENEWS)
         c->stage = OURS;
-    look(main);
-    tidy(main);
-    hf__hold_settle(main);
+    go_on(main);
 }
 
 /* Also of one that comes behind the decision: then it is only one vote less. */
@@ -365,18 +368,14 @@ void hf__takeover_refused(hf_hold *vote, const hf_error *why)
         settle_claim(c, c->stage, c->guessed ? HF_EUNKNOWN : HF_ELOST, name_of(main, server),
                      c->guessed ? "has too many who share it to tell"
                                 : "does not have it any more");
-    look(main);
-    tidy(main);
-    hf__hold_settle(main);
+    go_on(main);
 }
 
 void hf__takeover_lost(hf_hold *main, int server)
 {
     settle_claim(&main->ballot->takeover->claims[server], NOT_OURS, HF_ELOST, name_of(main, server),
                  "does not have it any more");
-    look(main);
-    tidy(main);
-    hf__hold_settle(main);
+    go_on(main);
 }
 
 /* ---- Attach ---- */
@@ -427,8 +426,7 @@ void hf__takeover_start(hf_hold *main)
     for (int i = 0; i < count; i++)
         ask(main, i);
     takeover->beginning = false;
-    look(main);
-    tidy(main);
+    go_on(main);
 }
 
 static void fail_silent(hf_hold *main, int server)
@@ -452,7 +450,5 @@ void hf__takeover_timer(hf_hold *main)
         hf__timer_set(&main->core->timers, &call->timer, call->deadline);
     for (int i = 0; i < takeover->count && !hf__before(main->core->now, call->deadline); i++)
         fail_silent(main, i);
-    look(main);
-    tidy(main);
-    hf__hold_settle(main);
+    go_on(main);
 }
