@@ -18,10 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bare_tls.h"
 
-#define KEEP_MS "3600000"
+#define KEEP_MS  "3600000"
+#define AHEAD_US 10000
 
 #define TEXT_OF_(number) #number
 #define TEXT_OF(number)  TEXT_OF_(number)
@@ -63,6 +65,15 @@ static void value_advance(struct bare *bare)
     while (*--digit == '9')
         *digit = '0';
     ++*digit;
+}
+
+/* A fence that no server's clock has reached when it gets there, so that all of them take it. */
+static void proposal_advance(struct bare *bare)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    long long now_us = (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    snprintf(bare->proposal, sizeof bare->proposal, "%016lld", now_us + AHEAD_US);
 }
 
 static const char *problem_of_reply(struct bare *bare, const char *verb, const redisReply *reply)
@@ -124,9 +135,18 @@ void bare_append(struct bare *bare, enum bare_verb verb)
     const struct bare_command *command = verb == BARE_ACQUIRE ? &bare->acquire : &bare->release;
     if (verb == BARE_ACQUIRE)
         value_advance(bare);
+    if (bare->proposal[0] != '\0')
+        proposal_advance(bare);
     /* A failure stays with the connection, and so is seen when the reply is taken. */
     (void)redisAppendCommandArgv(bare->context, command->count, (const char **)command->argument,
                                  command->length);
+}
+
+void bare_write(struct bare *bare)
+{
+    int done = 0;
+    while (done == 0 && redisBufferWrite(bare->context, &done) == REDIS_OK)
+        continue; /* a failure stays with the connection too */
 }
 
 const char *bare_take(struct bare *bare, enum bare_verb verb)
@@ -215,21 +235,43 @@ static void command_fill_script(struct bare_command *command, const struct bare 
         command_add(command, *arguments++);
 }
 
-bool bare_open_same_scripts(struct bare *bare, const struct server *server,
-                            enum transport transport, const char *lock, struct result *result)
+static bool connect_with_scripts(struct bare *bare, const struct server *server,
+                                 enum transport transport, const char *lock, struct result *result)
 {
     if (!connect_to(bare, server, transport, lock, result))
         return false;
-    if (!script_load_file(bare, HF_SCRIPTS ".acquire.lua", bare->acquire_sha, result) ||
-        !script_load_file(bare, HF_SCRIPTS ".release.lua", bare->release_sha, result)) {
-        bare_close(bare);
+    bare->acquire_reply_type = REDIS_REPLY_ARRAY;
+    if (script_load_file(bare, HF_SCRIPTS ".acquire.lua", bare->acquire_sha, result) &&
+        script_load_file(bare, HF_SCRIPTS ".release.lua", bare->release_sha, result))
+        return true;
+    bare_close(bare);
+    return false;
+}
+
+bool bare_open_same_scripts(struct bare *bare, const struct server *server,
+                            enum transport transport, const char *lock, struct result *result)
+{
+    if (!connect_with_scripts(bare, server, transport, lock, result))
         return false;
-    }
     const char *const acquire[] = {TEXT_OF(BENCH_LEASE_MS), KEEP_MS, "1", "0", NULL};
     const char *const release[] = {"0", KEEP_MS, NULL};
     command_fill_script(&bare->acquire, bare, bare->acquire_sha, acquire);
     command_fill_script(&bare->release, bare, bare->release_sha, release);
-    bare->acquire_reply_type = REDIS_REPLY_ARRAY;
+    return true;
+}
+
+/* Without an owner and, since it does not queue, without a ticket. */
+bool bare_open_vote(struct bare *bare, const struct server *server, enum transport transport,
+                    const char *lock, struct result *result)
+{
+    if (!connect_with_scripts(bare, server, transport, lock, result))
+        return false;
+    proposal_advance(bare); /* which has its length from now on */
+    const char *const acquire[] = {TEXT_OF(BENCH_LEASE_MS), KEEP_MS, "1", "0", "",
+                                   bare->proposal,          "0",     NULL};
+    const char *const release[] = {"0", KEEP_MS, "", bare->proposal, NULL};
+    command_fill_script(&bare->acquire, bare, bare->acquire_sha, acquire);
+    command_fill_script(&bare->release, bare, bare->release_sha, release);
     return true;
 }
 

@@ -30,6 +30,7 @@ struct bare {
     char notes_key[LOCK_NAME_SIZE + 16];
     char holders_key[LOCK_NAME_SIZE + 16];
     char value[80];
+    char proposal[24]; /* of a fence, on a quorum; empty: none */
     char acquire_sha[41];
     char release_sha[41];
     struct bare_command acquire;
@@ -44,6 +45,9 @@ bool bare_open_same_scripts(struct bare *bare, const struct server *server,
                             enum transport transport, const char *lock, struct result *result);
 bool bare_open_canonical(struct bare *bare, const struct server *server, enum transport transport,
                          const char *lock, struct result *result);
+/* The same scripts with the arguments that they get on a quorum, for one of its servers. */
+bool bare_open_vote(struct bare *bare, const struct server *server, enum transport transport,
+                    const char *lock, struct result *result);
 void bare_close(struct bare *bare);
 
 /* One round trip each; a text that belongs to `bare` if it went wrong. Only a try may be refused.
@@ -55,10 +59,11 @@ const char *bare_release(struct bare *bare);
 /* A measure_step: acquires and releases once. */
 const char *bare_pair(void *arg);
 
-/* One half of a pair, for pipelines: appends its command to what the connection is to write; takes
- * its reply, and writes first if none is there. Not over TLS. */
+/* One half of a pair, for pipelines: appends its command to what the connection is to write; writes
+ * that; takes its reply, and writes first if none is there. Not over TLS. */
 enum bare_verb { BARE_ACQUIRE, BARE_RELEASE };
 void bare_append(struct bare *bare, enum bare_verb verb);
+void bare_write(struct bare *bare);
 const char *bare_take(struct bare *bare, enum bare_verb verb);
 
 #endif

@@ -1,30 +1,55 @@
 /* SPDX-License-Identifier: MIT
  *
  * What is being measured, through the public header and with default options, because that is what
- * people will run; over TLS, with the one option that says whom to trust. Every status is looked
- * at: a benchmark that counts refused acquires as fast ones proves nothing.
+ * people will run; over TLS, with the one option that says whom to trust; on several servers, with
+ * the one that spares new ones their quarantine, after which they would answer no differently.
+ * Every status is looked at: a benchmark that counts refused acquires as fast ones proves nothing.
  */
 #include "subject.h"
 
 #include <stdio.h>
 
-bool subject_open(struct subject *subject, const struct server *server, enum transport transport,
-                  struct result *result)
+#define URL_SIZE 128
+
+static size_t put_url(char url[URL_SIZE], const struct server *server, enum transport transport)
+{
+    if (transport == OVER_UNIX)
+        return (size_t)snprintf(url, URL_SIZE, "unix://%s", server->socket_path);
+    return (size_t)snprintf(url, URL_SIZE, "%s://127.0.0.1:%d",
+                            transport == OVER_TLS ? "rediss" : "redis", server->port);
+}
+
+static bool open_client(struct subject *subject, const char *urls, const hf_client_options *options,
+                        struct result *result)
 {
     *subject = (struct subject){.lock = "bench:subject"};
-    char url[128];
-    if (transport == OVER_UNIX)
-        snprintf(url, sizeof url, "unix://%s", server->socket_path);
-    else
-        snprintf(url, sizeof url, "%s://127.0.0.1:%d", transport == OVER_TLS ? "rediss" : "redis",
-                 server->port);
     hf_error error;
-    const hf_client_options *options = HF_CLIENT(.tls = HF_TLS(.ca_file = server->authority_path));
-    hf_status status =
-        hf_open(url, transport == OVER_TLS ? options : NULL, &subject->client, &error);
+    hf_status status = hf_open(urls, options, &subject->client, &error);
     if (status == HF_OK)
         return true;
     return result_fail(result, "hf_open: %s: %s", hf_status_name(status), error.text);
+}
+
+bool subject_open(struct subject *subject, const struct server *server, enum transport transport,
+                  struct result *result)
+{
+    char url[URL_SIZE];
+    (void)put_url(url, server, transport);
+    const hf_client_options *options = HF_CLIENT(.tls = HF_TLS(.ca_file = server->authority_path));
+    return open_client(subject, url, transport == OVER_TLS ? options : NULL, result);
+}
+
+bool subject_open_quorum(struct subject *subject, const struct server *servers, int count,
+                         enum transport transport, struct result *result)
+{
+    char urls[HF_SERVERS_MAX * URL_SIZE];
+    size_t length = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0)
+            urls[length++] = ' ';
+        length += put_url(urls + length, &servers[i], transport);
+    }
+    return open_client(subject, urls, HF_CLIENT(.durable_servers = true), result);
 }
 
 bool subject_close(struct subject *subject, struct result *result)

@@ -21,6 +21,9 @@ struct subject {
 
 bool subject_open(struct subject *subject, const struct server *server, enum transport transport,
                   struct result *result);
+/* On a majority of these; not over TLS. */
+bool subject_open_quorum(struct subject *subject, const struct server *servers, int count,
+                         enum transport transport, struct result *result);
 bool subject_close(struct subject *subject, struct result *result);
 
 /* Anything but HF_OK is a problem. */
