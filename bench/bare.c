@@ -149,14 +149,32 @@ void bare_write(struct bare *bare)
         continue; /* a failure stays with the connection too */
 }
 
-const char *bare_take(struct bare *bare, enum bare_verb verb)
+static const char *check_half(struct bare *bare, enum bare_verb verb, redisReply *reply)
 {
-    void *reply = NULL;
     bool granted = true;
-    (void)redisGetReply(bare->context, &reply);
     const char *problem =
         verb == BARE_RELEASE ? check_release(bare, reply) : check_acquire(bare, reply, &granted);
     return problem != NULL || granted ? problem : "bare acquire: refused";
+}
+
+const char *bare_take(struct bare *bare, enum bare_verb verb)
+{
+    void *reply = NULL;
+    (void)redisGetReply(bare->context, &reply);
+    return check_half(bare, verb, reply);
+}
+
+void bare_read(struct bare *bare)
+{
+    (void)redisBufferRead(bare->context); /* see bare_append() */
+}
+
+const char *bare_take_read(struct bare *bare, enum bare_verb verb, bool *taken)
+{
+    void *reply = NULL;
+    bool broken = redisGetReplyFromReader(bare->context, &reply) != REDIS_OK;
+    *taken = reply != NULL;
+    return *taken || broken || bare->context->err != 0 ? check_half(bare, verb, reply) : NULL;
 }
 
 static bool script_load(struct bare *bare, const char *text, size_t length, char sha[41],

@@ -65,5 +65,8 @@ enum bare_verb { BARE_ACQUIRE, BARE_RELEASE };
 void bare_append(struct bare *bare, enum bare_verb verb);
 void bare_write(struct bare *bare);
 const char *bare_take(struct bare *bare, enum bare_verb verb);
+/* The same without waiting for one: reads what has come; takes a reply of that, if there is one. */
+void bare_read(struct bare *bare);
+const char *bare_take_read(struct bare *bare, enum bare_verb verb, bool *taken);
 
 #endif

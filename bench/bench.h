@@ -65,6 +65,7 @@ workload_function run_server_time;
 workload_function run_q_latency;
 workload_function run_q_stalled;
 workload_function run_q3_pair;
+workload_function run_q3_all;
 workload_function run_w5_commands;
 workload_function run_w5_slowest;
 workload_function run_w5_processor;

@@ -81,6 +81,17 @@ bool info_sent(redisContext *context, double *commands, struct result *result)
     return true;
 }
 
+bool info_run_id(redisContext *context, char run_id[41], struct result *result)
+{
+    redisReply *reply = ask(context, "INFO server", result);
+    if (reply == NULL)
+        return false;
+    const char *line = strstr(reply->str, "run_id:");
+    bool understood = line != NULL && sscanf(line, "run_id:%40[0-9a-f]", run_id) == 1;
+    freeReplyObject(reply);
+    return understood || result_fail(result, "INFO server is not as expected");
+}
+
 bool info_slowest_us(redisContext *context, double *slowest_us, struct result *result)
 {
     redisReply *reply = ask(context, "SLOWLOG GET 128", result);

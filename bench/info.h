@@ -19,6 +19,8 @@ bool info_command(redisContext *context, const char *command, double *calls, dou
                   struct result *result);
 /* All commands that clients sent, since CONFIG RESETSTAT, but for those of such connections. */
 bool info_sent(redisContext *context, double *commands, struct result *result);
+/* The server process, as it names itself. */
+bool info_run_id(redisContext *context, char run_id[41], struct result *result);
 /* The longest time in the slow log; 0: it is empty. */
 bool info_slowest_us(redisContext *context, double *slowest_us, struct result *result);
 

@@ -49,7 +49,7 @@ bool subject_open_quorum(struct subject *subject, const struct server *servers, 
             urls[length++] = ' ';
         length += put_url(urls + length, &servers[i], transport);
     }
-    return open_client(subject, urls, HF_CLIENT(.durable_servers = true), result);
+    return open_client(subject, urls, NULL, result);
 }
 
 bool subject_close(struct subject *subject, struct result *result)
