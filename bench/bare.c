@@ -130,16 +130,33 @@ const char *bare_pair(void *arg)
     return problem != NULL ? problem : bare_release(arg);
 }
 
-void bare_append(struct bare *bare, enum bare_verb verb)
+static const struct bare_command *next_command(struct bare *bare, enum bare_verb verb)
 {
-    const struct bare_command *command = verb == BARE_ACQUIRE ? &bare->acquire : &bare->release;
     if (verb == BARE_ACQUIRE)
         value_advance(bare);
     if (bare->proposal[0] != '\0')
         proposal_advance(bare);
-    /* A failure stays with the connection, and so is seen when the reply is taken. */
+    return verb == BARE_ACQUIRE ? &bare->acquire : &bare->release;
+}
+
+/* A failure stays with the connection, and so is seen when the reply is taken. */
+void bare_append(struct bare *bare, enum bare_verb verb)
+{
+    const struct bare_command *command = next_command(bare, verb);
     (void)redisAppendCommandArgv(bare->context, command->count, (const char **)command->argument,
                                  command->length);
+}
+
+/* What hiredis makes of the arguments costs as much as all else that it does. */
+void bare_append_all(struct bare *bares, int count, enum bare_verb verb)
+{
+    const struct bare_command *command = next_command(&bares[0], verb);
+    char *bytes = NULL;
+    int length = redisFormatCommandArgv(&bytes, command->count, (const char **)command->argument,
+                                        command->length);
+    for (int i = 0; i < count && length > 0; i++)
+        (void)redisAppendFormattedCommand(bares[i].context, bytes, (size_t)length);
+    redisFreeCommand(bytes);
 }
 
 void bare_write(struct bare *bare)

@@ -63,6 +63,8 @@ const char *bare_pair(void *arg);
  * that; takes its reply, and writes first if none is there. Not over TLS. */
 enum bare_verb { BARE_ACQUIRE, BARE_RELEASE };
 void bare_append(struct bare *bare, enum bare_verb verb);
+/* The same for several servers, of which the first has the command for all. */
+void bare_append_all(struct bare *bares, int count, enum bare_verb verb);
 void bare_write(struct bare *bare);
 const char *bare_take(struct bare *bare, enum bare_verb verb);
 /* The same without waiting for one: reads what has come; takes a reply of that, if there is one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * Q3: W1 on a majority of three servers: one thread, a lock that nobody else wants, acquire and
- * release, against a bare loop that runs the same scripts on the same three. The loop writes to all
- * before it waits for the first:
+ * release, against a bare loop that runs the same scripts on the same three. The loop makes each
+ * command once, and writes it to all before it waits for the first:
  *
  *   q3-pair   it goes on as soon as two have answered, as the library does, and reads the third
  *             answer when it has come: the same work
@@ -63,8 +63,8 @@ static const char *loop_half(struct loop *loop, enum bare_verb verb)
 {
     const char *problem = NULL;
     int answered = 0;
+    bare_append_all(loop->bares, loop->count, verb);
     for (int i = 0; i < loop->count; i++) {
-        bare_append(&loop->bares[i], verb);
         bare_write(&loop->bares[i]);
         loop->owed[i]++;
     }
