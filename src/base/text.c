@@ -20,16 +20,21 @@ void hf__format(char *place, size_t capacity, const char *format, ...)
     va_end(arguments);
 }
 
+/* Every word of a request has its length before it, and many are numbers: so it is done by twos. */
 size_t hf__digits(char *digits, uint64_t number)
 {
-    char reversed[20];
-    size_t count = 0;
-    do {
-        reversed[count++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    for (size_t i = 0; i < count; i++)
-        digits[i] = reversed[count - 1 - i];
+    static const char twos[] = "00010203040506070809101112131415161718192021222324"
+                               "25262728293031323334353637383940414243444546474849"
+                               "50515253545556575859606162636465666768697071727374"
+                               "75767778798081828384858687888990919293949596979899";
+    size_t count = 1;
+    for (uint64_t limit = 10; count < 20 && number >= limit; limit *= 10)
+        count++;
+    char *first = digits + count;
+    for (; number >= 10; number /= 100)
+        memcpy(first -= 2, twos + number % 100 * 2, 2);
+    if (first > digits)
+        *digits = (char)('0' + number);
     return count;
 }
 

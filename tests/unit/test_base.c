@@ -308,6 +308,9 @@ static void digits_are_decimal(void **state)
     expect_digits(0, "0");
     expect_digits(9, "9");
     expect_digits(10, "10");
+    expect_digits(99, "99");
+    expect_digits(100, "100");
+    expect_digits(1005, "1005");
     expect_digits(604800000, "604800000");
     expect_digits(INT64_MAX, "9223372036854775807");
     expect_digits(UINT64_MAX, "18446744073709551615");
