@@ -64,6 +64,19 @@ void hf__buffer_append(hf__buffer *buffer, const void *bytes, size_t count)
     buffer->end += count;
 }
 
+char *hf__buffer_room(hf__buffer *buffer, size_t count)
+{
+    assert(buffer->capacity - buffer->end >= count);
+    (void)count;
+    return buffer->bytes + buffer->end;
+}
+
+void hf__buffer_added(hf__buffer *buffer, size_t count)
+{
+    assert(buffer->capacity - buffer->end >= count);
+    buffer->end += count;
+}
+
 void hf__buffer_keep_secret(hf__buffer *buffer)
 {
     buffer->secret = true;

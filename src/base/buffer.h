@@ -17,6 +17,9 @@ typedef struct hf__buffer {
 
 bool hf__buffer_reserve(hf__buffer *buffer, size_t count); /* false: out of memory, unchanged */
 void hf__buffer_append(hf__buffer *buffer, const void *bytes, size_t count);
+/* For those who append in place: where the next bytes go, up to `count`; so many are there now. */
+char *hf__buffer_room(hf__buffer *buffer, size_t count);
+void hf__buffer_added(hf__buffer *buffer, size_t count);
 /* What is in it from now on, until it is empty, leaves nothing behind. */
 void hf__buffer_keep_secret(hf__buffer *buffer);
 void hf__buffer_take(hf__buffer *buffer, size_t count);

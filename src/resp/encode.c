@@ -20,14 +20,17 @@ char *hf__slice_put(char *place, hf__slice slice)
     return place + slice.length;
 }
 
-static void append_header(hf__buffer *out, char kind, size_t number)
+static char *put_end_of_line(char *place)
 {
-    char header[HEADER_MAX];
-    header[0] = kind;
-    size_t length = 1 + hf__digits(header + 1, number);
-    header[length++] = '\r';
-    header[length++] = '\n';
-    hf__buffer_append(out, header, length);
+    *place++ = '\r';
+    *place++ = '\n';
+    return place;
+}
+
+static char *put_header(char *place, char kind, size_t number)
+{
+    *place++ = kind;
+    return put_end_of_line(place + hf__digits(place, number));
 }
 
 bool hf__resp_reserve(hf__buffer *out, size_t count, size_t bytes)
@@ -35,16 +38,19 @@ bool hf__resp_reserve(hf__buffer *out, size_t count, size_t bytes)
     return hf__buffer_reserve(out, HEADER_MAX + count * (HEADER_MAX + TRAILER) + bytes);
 }
 
+/* Both write into the room that was reserved, without further ado: a request has some twenty words,
+ * and they are most of what a call costs besides the system's own work. */
 void hf__resp_begin(hf__buffer *out, size_t count)
 {
-    append_header(out, '*', count);
+    char *place = hf__buffer_room(out, HEADER_MAX);
+    hf__buffer_added(out, (size_t)(put_header(place, '*', count) - place));
 }
 
 void hf__resp_word(hf__buffer *out, hf__slice word)
 {
-    append_header(out, '$', word.length);
-    hf__buffer_append(out, word.bytes, word.length);
-    hf__buffer_append(out, "\r\n", TRAILER);
+    char *place = hf__buffer_room(out, HEADER_MAX + word.length + TRAILER);
+    char *end = hf__slice_put(put_header(place, '$', word.length), word);
+    hf__buffer_added(out, (size_t)(put_end_of_line(end) - place));
 }
 
 bool hf__resp_encode(hf__buffer *out, const hf__slice *words, size_t count)
