@@ -369,13 +369,13 @@ bool hf__core_next(hf__core *core, hf__action *action)
 {
     for (int i = 0; i < hf__core_links(core); i++) {
         hf__link *link = &core->links[i];
+        if (!link->wants_close && !link->wants_connect)
+            continue;
         *action = (hf__action){.kind = link->wants_close ? HF__ACTION_CLOSE : HF__ACTION_CONNECT,
                                .link = i};
-        if (link->wants_close || link->wants_connect) {
-            link->wants_connect = link->wants_close && link->wants_connect;
-            link->wants_close = false;
-            return true;
-        }
+        link->wants_connect = link->wants_close && link->wants_connect;
+        link->wants_close = false;
+        return true;
     }
     hf__node *node = hf__list_first(&core->done);
     if (node != NULL) {
