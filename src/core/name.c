@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "core/crc16.h"
 
+enum { LETTER_AT = 3 };
+
 unsigned hf__slot(const char *key, size_t length)
 {
     const char *open = memchr(key, '{', length);
@@ -36,9 +38,14 @@ size_t hf__side_key_tagged(char *place, hf__slice prefix, char letter, hf__slice
     if (HF__MUTANT(SIDE_KEYS_SHARED) && last > 1 && key.bytes[0] == '{' && key.bytes[last] == '}')
         key = (hf__slice){key.bytes + 1, key.length - 2};
     memcpy(end, "hf:?:{", 6);
-    end[3] = letter;
+    end[LETTER_AT] = letter;
     end += 6;
     end += hf__digits(end, tag);
     *end++ = '}';
     return (size_t)(hf__slice_put(end, key) - place);
+}
+
+void hf__side_key_change(char *place, hf__slice prefix, char letter)
+{
+    place[prefix.length + LETTER_AT] = letter;
 }

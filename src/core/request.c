@@ -86,12 +86,16 @@ static bool is_refresh(const hf__request *request)
     return request->kind == HF__REQUEST_RENEW && hf__request_is_plain(hf__request_hold(request));
 }
 
-static void put_side_key(hf__buffer *out, char letter, const hf_hold *hold)
+/* The first `count` of these letters. */
+static void put_side_keys(hf__buffer *out, const char *letters, size_t count, const hf_hold *hold)
 {
     char side[HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
-    size_t length = hf__side_key_tagged(side, hold->core->config.side_prefix, letter,
-                                        hf__hold_key(hold), hold->tag);
-    hf__resp_word(out, (hf__slice){side, length});
+    hf__slice prefix = hold->core->config.side_prefix;
+    size_t length = hf__side_key_tagged(side, prefix, letters[0], hf__hold_key(hold), hold->tag);
+    for (size_t i = 0; i < count; i++) {
+        hf__side_key_change(side, prefix, letters[i]);
+        hf__resp_word(out, (hf__slice){side, length});
+    }
 }
 
 /* The letters of the side keys that a script takes behind the lock itself: q queue, f fence, w
@@ -107,10 +111,8 @@ static size_t side_key_count(const hf__request *request)
 static void put_keys(const hf__request *request, hf__buffer *out)
 {
     const hf_hold *hold = hf__request_hold(request);
-    size_t count = side_key_count(request);
     hf__resp_word(out, hf__hold_key(hold));
-    for (size_t i = 0; i < count; i++)
-        put_side_key(out, side_letters[request->kind][i], hold);
+    put_side_keys(out, side_letters[request->kind], side_key_count(request), hold);
 }
 
 static void put_number(hf__buffer *out, uint64_t value)
@@ -261,7 +263,7 @@ static void put_refresh(const hf__list *waiting, const hf__request *first, const
         hf__resp_word(out, hf__hold_key(holds[i]));
     }
     for (unsigned i = 0; i < e->requests; i++)
-        put_side_key(out, 'w', holds[i]);
+        put_side_keys(out, "w", 1, holds[i]);
     for (unsigned i = 0; i < e->requests; i++)
         hf__resp_word(out, hf__hold_value(holds[i]));
     for (unsigned i = 0; i < (e->mixed ? e->requests : 1); i++)
