@@ -48,7 +48,7 @@ static const struct {
     {FINE, "about 6 s ahead of ours", HF_EUNSAFE, 6},
     {FINE, "about 7 s behind ours", HF_EUNSAFE, -7},
     {FINE, "about 3155760000 s ahead", HF_EUNSAFE, INT64_C(3155760000)},
-    {FINE, "about 1700000000 s behind", HF_EUNSAFE, -STAGE_WALL_S},
+    {FINE, "about 1699999999 s behind", HF_EUNSAFE, 1 - STAGE_WALL_S},
 };
 
 static void begin_fault(hf_check checks, size_t i)

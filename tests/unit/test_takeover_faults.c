@@ -244,7 +244,7 @@ static void a_server_without_a_vote_does_not_count(void **state)
     stage_token token = taken(10000);
     node_delete(at(0), "x");
     KILL(1);
-    at(1)->has_no_vote = true; /* restarted, with a copy of what it had */
+    at(1)->votes = false; /* restarted, with a copy of what it had */
     snprintf(at(1)->run_id, sizeof(at(1)->run_id), "%040d", 77);
     REVIVE(1);
     ADVANCE_MS(1000);
