@@ -77,15 +77,14 @@ static int64_t choose_proposal(void)
     return below(8) == 0 ? clock + 3000000 : clock - 500000 + (int64_t)below(1000000);
 }
 
-/* Few tickets, so that some are the same; a copy of a hold, which has no fence of its own, does not
- * queue. */
+/* Few tickets, so that some are the same. A copy of a hold has no fence of its own. */
 static void acquire_vote(words *w)
 {
     put_script(w, HF__SCRIPT_ACQUIRE, choose_name(), "qfwh");
     bool owned = put_value(w, (int)below(4)), queues = below(3) > 0;
     put_number(w, choose_lease());
     put_number(w, 5000);
-    put_number(w, queues || below(2) == 0 ? 1 : below(2) == 0 && !owned ? 65 : 0);
+    put_number(w, below(2) == 0 ? 1 : below(2) == 0 && !owned ? 65 : 0);
     put_number(w, queues ? ++copies : 0);
     put(w, owned ? "me" : "");
     put_number(w, choose_proposal());

@@ -108,6 +108,16 @@ static void renewals_end_when_it_was_held_for_too_long(void **state)
     FINISH();
 }
 
+static void what_is_taken_off_for_clocks_can_be_set(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3, .drift_ppm = 50000, .drift_ms = 100);
+    ACQUIRE(1, "x");
+    EXPECT(1, HF_OK);
+    assert_int_equal(stage_remaining_ms(1), 10000 - 500 - 100);
+    FINISH();
+}
+
 /* ---- Votes that are lost ---- */
 
 static void a_lost_vote_is_healed_after_a_majority_was_renewed_since(void **state)
@@ -182,6 +192,26 @@ static void a_vote_that_somebody_else_has_is_not_taken_away(void **state)
     end();
 }
 
+/* Who has got it there and waits for others hears of a ticket before all others. */
+static void who_has_it_there_meanwhile_is_asked_to_give_way(void **state)
+{
+    (void)state;
+    begin();
+    lose_at(0);
+    RIVAL_ACQUIRES("x", .number = 1, .lease = 600000);
+    ADVANCE_MS(3000);
+    assert_false(rival_heard("i 1 "));
+    ADVANCE_MS(3000); /* a majority has been renewed since that was found out */
+    assert_true(rival_heard("i 1 1 " STAGE_CLIENT));
+    rival_release("x", 1);
+    assert_true(has_vote(0, "x"));
+    ADVANCE_MS(3000);
+    lose_at(1);
+    ADVANCE_MS(3000);
+    EXPECT_STATE(1, HF_SAFE); /* by this one, which has been renewed */
+    end();
+}
+
 static void with_the_majority_the_hold_is_lost_at_once(void **state)
 {
     (void)state;
@@ -248,10 +278,12 @@ int main(void)
         cmocka_unit_test(with_two_silent_servers_it_ends_with_their_leases),
         cmocka_unit_test(a_hold_that_does_not_renew_itself_ends_with_its_second_vote),
         cmocka_unit_test(renewals_end_when_it_was_held_for_too_long),
+        cmocka_unit_test(what_is_taken_off_for_clocks_can_be_set),
         cmocka_unit_test(a_lost_vote_is_healed_after_a_majority_was_renewed_since),
         cmocka_unit_test(a_healed_vote_does_not_count_before_its_first_renewal),
         cmocka_unit_test(and_counts_from_then_on),
         cmocka_unit_test(a_vote_that_somebody_else_has_is_not_taken_away),
+        cmocka_unit_test(who_has_it_there_meanwhile_is_asked_to_give_way),
         cmocka_unit_test(with_the_majority_the_hold_is_lost_at_once),
         cmocka_unit_test(of_five_three_must_be_lost),
         cmocka_unit_test(who_breaks_a_vote_breaks_the_hold),
