@@ -436,6 +436,8 @@ static void finish_release(hf_hold *main, hf_status status, const char *text)
     for (int i = 0; i < servers_of(main); i++)
         if (main->ballot->votes[i] != NULL)
             hf__vote_drop(main->ballot->votes[i]); /* goes on by itself */
+    if (status == HF_OK || status == HF_ELOST)
+        hf__stats_released(main, status == HF_OK, HF_REASON_GONE);
     hf__release_end_call(main, status, text);
     hf__hold_over(main);
     hf__hold_settle(main);
