@@ -87,17 +87,6 @@ void hf__majority_begin(hf_hold *main)
     }
 }
 
-/* It was renewed for the ballot's sake, or is new. */
-void hf__majority_granted(hf_hold *vote)
-{
-    const hf_hold *main = vote->vote->main;
-    bool stopped = main->reason == HF_REASON_MAX_HOLD;
-    hf__span interval = stopped ? hf__span_ms(0) : main->watch.interval;
-    if (vote->watch.interval.ns != interval.ns)
-        set_interval(vote, interval);
-    hf__majority_confirmed(vote);
-}
-
 /* ---- Copies that were lost ---- */
 
 static bool may_heal(const hf_hold *main, int server)
@@ -210,6 +199,29 @@ void hf__majority_extend(hf_hold *main)
             extend_vote(main->ballot->votes[i], lease);
 }
 
+/* One more than there were: it is renewed as the application wants it, not as the ballot did, and
+ * takes part in an extension that is under way. */
+void hf__majority_granted(hf_hold *vote)
+{
+    hf_hold *main = vote->vote->main;
+    bool stopped = main->reason == HF_REASON_MAX_HOLD;
+    hf__span interval = stopped ? hf__span_ms(0) : main->watch.interval, lease;
+    if (vote->watch.interval.ns != interval.ns)
+        set_interval(vote, interval);
+    hf__majority_confirmed(vote);
+    if (main->ballot->extending && hf__vote_is_held(vote) && hf__renew_first(main, &lease))
+        extend_vote(vote, lease);
+}
+
+/* That a vote is lost is not to say that the hold is. */
+static void end_extension(hf_hold *main, const hf_error *outcome)
+{
+    if (outcome->status == HF_ELOST && !hf__hold_expired(main))
+        hf__renew_end_first(main, HF_EUNAVAILABLE, "too few servers have extended it");
+    else
+        hf__renew_end_first(main, outcome->status, outcome->text);
+}
+
 void hf__majority_extended(hf_hold *vote, const hf_error *outcome)
 {
     hf_hold *main = vote->vote->main;
@@ -226,7 +238,9 @@ void hf__majority_extended(hf_hold *vote, const hf_error *outcome)
         settle_deadline(main);
     if (!hf__renew_first(main, &(hf__span){0}))
         return; /* it was lost over this */
-    hf__renew_end_first(main, done >= quorum ? HF_OK : outcome->status,
-                        done >= quorum ? "" : outcome->text);
+    if (done >= quorum)
+        hf__renew_end_first(main, HF_OK, "");
+    else
+        end_extension(main, outcome);
     hf__majority_extend(main);
 }
