@@ -138,7 +138,7 @@ static void run_info(struct node *node, hf__slice section, hf__buffer *out)
 static void run_time(const struct node *node, hf__buffer *out)
 {
     char seconds[32], rest[32];
-    bool other = node->wall_s != 0;
+    bool other = node->wall_s != NODE_OWN_TIME;
     snprintf(seconds, sizeof(seconds), "%" PRId64, other ? node->wall_s : node->now_ms / 1000);
     snprintf(rest, sizeof(rest), "%" PRId64, other ? 0 : node->now_ms % 1000 * 1000);
     say_array(out, 2);

@@ -12,6 +12,8 @@
 
 enum { NODE_CANNED = 8, NODE_BATCHES = 64, NODE_SUBSCRIBERS = 16, NODE_CHANNEL = 64 };
 
+#define NODE_OWN_TIME INT64_MIN
+
 typedef enum node_kind { NODE_STRING, NODE_ZSET, NODE_HASH } node_kind;
 
 typedef struct node_text { /* owned, and with a NUL behind it */
@@ -53,7 +55,7 @@ struct node {
     const char *always;         /* reply to every request, instead of serving it; NULL: none */
     const char *confirms;       /* another channel than the one that is asked for; NULL: that one */
     const char *info;           /* further lines of every INFO; may be NULL */
-    int64_t wall_s;             /* what TIME says; 0: its clock */
+    int64_t wall_s;             /* what TIME says; NODE_OWN_TIME: its clock */
     const char *side_prefix;    /* what side keys begin with; NULL: nothing */
     const char *denied_command; /* what the script permissions names; NULL: nothing */
     const char *denied_key;

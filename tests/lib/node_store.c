@@ -237,7 +237,7 @@ void node_free(struct node *node)
 
 void node_init(struct node *node)
 {
-    *node = (struct node){.role = "master", .now_ms = 1000, .votes = true};
+    *node = (struct node){.role = "master", .now_ms = 1000, .wall_s = NODE_OWN_TIME, .votes = true};
     snprintf(node->run_id, sizeof(node->run_id), "%040d", 1);
 }
 

@@ -18,7 +18,7 @@
 #include "lua/scripts.h"
 #include "twins.h"
 
-enum { SEEDS = 60, STEPS = 400, OWNED = 3 };
+enum { SEEDS = 40, STEPS = 400, OWNED = 3 };
 
 static uint64_t chance;
 static bool of_quorum;
