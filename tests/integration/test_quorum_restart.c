@@ -12,7 +12,7 @@
 
 #include "quorum.h"
 
-enum { SERVERS = 5, MAX_LEASE_MS = 1000, LONG_LEASE_MS = 2000 };
+enum { SERVERS = 5, MAX_LEASE_MS = 1000, LONG_LEASE_MS = 1500 };
 
 static hf_error error;
 static hf_hold *hold;
@@ -113,8 +113,8 @@ static void a_hold_survives_the_restart_of_all(void **state)
     struct process *rival = process_start(be_a_rival, NULL);
     hold_from_now_on(LONG_LEASE_MS);
     uint64_t fence = hf_fence(hold);
-    tell(waiters[0], "queue 2000 -1");
-    tell(waiters[1], "queue 2000 -1");
+    tell(waiters[0], "queue 1500 -1");
+    tell(waiters[1], "queue 1500 -1");
     WAIT_UNTIL(quorum_all_queued(2), QUORUM_PATIENCE_MS);
     int before = atomic_load(tries);
     line_say(rival->line, "begin");
@@ -170,7 +170,7 @@ static void who_waits_does_not_keep_a_holder_from_its_copy(void **state)
     quorum_restart(2);
     quorum_give_vote(2);
     WAIT_UNTIL(quorum_held() == SERVERS, QUORUM_PATIENCE_MS); /* at 2 it is the waiter */
-    for (int64_t start = now_ms(); quorum_held_by(hold) < SERVERS && now_ms() - start < 5000;)
+    for (int64_t start = now_ms(); quorum_held_by(hold) < SERVERS && now_ms() - start < 3000;)
         EXPECT(HF_OK, hf_extend(hold, 0, &error)); /* with each one it looks for lost copies */
     assert_int_equal(quorum_held_by(hold), SERVERS);
     release(&hold);
