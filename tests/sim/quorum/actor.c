@@ -258,6 +258,7 @@ static void acquired(world *w, int index, int number)
     world_log(w, "client %d.%d: %s has fence %llu and %lld ms", index, number, h->wish.label,
               (unsigned long long)h->fence,
               (long long)hf__span_to_ms(hf__hold_remaining(h->hold, client_now(w, c))));
+    heal_granted(h);
     order_granted(w, index, number);
     fences_granted(w, index, a, h);
     a->steps_left = (int)draw_between(w, 0, 4);

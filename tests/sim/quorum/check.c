@@ -39,7 +39,7 @@ static void check_majority(world *w, int index, const handle *h)
     }
     for (int i = 0; i < w->plan.nodes; i++) {
         node *n = &w->nodes[i];
-        bool has = node_has(n, &h->wish, label);
+        bool has = node_has(n, &h->wish, label) && !(h->first_healed > 0 && h->untried[i]);
         bool excused = n->forgot && !node_votes(n);
         shown[i] = has ? 'x' : excused ? 'o' : '.';
         count += has || excused;

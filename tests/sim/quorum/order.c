@@ -178,6 +178,7 @@ void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int coun
     const actor *counted = NULL;
     for (int i = 0; i < count; i++) {
         actor *a = actor_of(n->world, arguments[i].bytes, arguments[i].length);
+        heal_ran(n, sha1, arguments[i]);
         if (a == NULL || a == counted)
             continue;
         a->messages++;

@@ -11,7 +11,7 @@
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
- * messages), leaks.c (nothing is held or queued for nobody).
+ * messages), heal.c (copies in place of lost ones), leaks.c (nothing is held or queued for nobody).
  *
  * A hold may have another value at each server, and a new one whenever it has yielded. What all of
  * them have in common is the label, which the world makes and no other acquire has. */
@@ -108,6 +108,11 @@ typedef struct handle {
     /* What it has read in the register. */
     bool writes, fence_accepted;
     int64_t fenced_value;
+    /* Copies that were made after the grant. */
+    uint64_t first_healed;       /* their numbers begin with that; 0: they are not followed */
+    uint64_t healed[NODES_MAX];  /* number of the last one at each server; 0: none */
+    unsigned renewed[NODES_MAX]; /* which servers have renewed it since that was asked for */
+    bool untried[NODES_MAX];     /* it has not been renewed itself yet */
 } handle;
 
 typedef struct actor {
@@ -310,6 +315,10 @@ void order_check(world *world); /* after every step of anybody */
 void order_ran(void *node, const char *sha1, const hf__slice *arguments, int count);
 void order_published(void *node, const char *channel, size_t channel_length, const char *message,
                      size_t length);
+
+/* heal.c */
+void heal_granted(handle *handle);
+void heal_ran(node *node, const char *sha1, hf__slice value);
 
 /* fences.c */
 void fences_begin(world *world);
