@@ -40,10 +40,21 @@ static handle *handle_of(world *w, const char *label)
     return NULL;
 }
 
-/* A copy of the same request may come twice. */
+static void renewed(node *n, handle *h, uint64_t number)
+{
+    for (int i = 0; i < n->world->plan.nodes; i++)
+        h->renewed[i] |= 1u << n->index;
+    if (number == h->healed[n->index])
+        h->untried[n->index] = false;
+}
+
+/* One that was on its way at the grant, and is heard after it, is as good as renewed. A copy of the
+ * same request may come twice. */
 static void asked_for(node *n, handle *h, uint64_t number)
 {
     const plan *p = &n->world->plan;
+    if (number < h->first_healed)
+        renewed(n, h, number);
     if (number < h->first_healed || number == h->healed[n->index])
         return;
     unsigned others = h->renewed[n->index] & ~(1u << n->index);
@@ -53,14 +64,6 @@ static void asked_for(node *n, handle *h, uint64_t number)
     h->healed[n->index] = number;
     h->renewed[n->index] = 0;
     h->untried[n->index] = true;
-}
-
-static void renewed(node *n, handle *h, uint64_t number)
-{
-    for (int i = 0; i < n->world->plan.nodes; i++)
-        h->renewed[i] |= 1u << n->index;
-    if (number == h->healed[n->index])
-        h->untried[n->index] = false;
 }
 
 static bool is_script(const char *sha1, hf__script_id which)

@@ -231,7 +231,7 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     world_run_until(w, w->now_ns + MS(20000), client_all_closed);
     if (w->failure[0] == '\0' && !client_all_closed(w))
         world_fail(w, "a client does not close");
-    world_run_until(w, w->now_ns + MS(2 * p.max_lease_ms + 6000), NULL);
+    world_run_until(w, w->now_ns + MS(3 * p.max_lease_ms + 6000), NULL);
     if (w->failure[0] == '\0')
         leaks_check_end(w);
     fences_end(w);
