@@ -331,15 +331,17 @@ void fences_end(world *world);
 typedef struct mutant {
     const char *name;
     const char *what;
-    int core;       /* HF__MUTANT_... */
-    int seeds;      /* within which it must be caught */
-    uint64_t first; /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
+    int core;             /* HF__MUTANT_... */
+    int seeds;            /* within which it must be caught */
+    uint64_t first;       /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
+    const char *scenario; /* in which it must be caught instead; NULL: none */
 } mutant;
 
 extern const mutant mutants[];
 extern const int mutant_count;
 
 /* scenario.c */
-int scenario_run(world *world, const char *name, bool print_trace); /* 0: as it should be */
+bool scenario_fails(world *world, const char *name, bool print_trace, bool quietly, char *how,
+                    size_t size);
 
 #endif
