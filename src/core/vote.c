@@ -354,10 +354,12 @@ uint64_t hf__vote_proposal(const hf_hold *vote)
     const hf_hold *main = vote->vote->main;
     if (vote->range == 0 && main != NULL)
         return main->fence_top + 1; /* from which the server counts back */
-    uint64_t own = vote->fence_top + 1;
+    uint64_t own = vote->fence_top + 1, ticket = hf__vote_ticket(vote);
     uint64_t usual = hf__standing_propose(vote->core);
     if (main != NULL && vote->stage == HF__HOLD_TRYING && main->ballot->ticket == 0)
         return propose_for(main->ballot, usual);
+    if (own < ticket)
+        own = ticket; /* who comes later is told of the fence, and takes a later one */
     return own > usual ? own : usual;
 }
 

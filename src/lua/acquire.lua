@@ -11,7 +11,7 @@
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
 --    {0, remaining ms, value}    busy: held with that value; -1 ms when it never expires
---    {0, remaining ms, value, ticket}   the same on a quorum: tickets up to that one may be given out
+--    {0, remaining ms, value, ticket}   the same on a quorum: later tickets than that are nobody's
 --    {0, remaining ms, value, place, foreign}   the same, and queued at that place; foreign = 1: the
 --                                holder does not use this library, and will not hand on
 --    {-1}                        this hold was ended before (tombstone)
@@ -116,7 +116,8 @@ end
 local function refuse(held, remaining)
     if n == 0 and proposed then
         local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or 0)
-        return {0, remaining, held, math.max(last, clock)}
+        local fence = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
+        return {0, remaining, held, math.max(last, clock, fence)}
     elseif n == 0 then
         return {0, remaining, held}
     elseif call('ZSCORE', KEYS[2], '!' .. value) then

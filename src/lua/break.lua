@@ -14,11 +14,12 @@ if call('GET', KEYS[1]) ~= ARGV[1] or last ~= tonumber(ARGV[2]) then
     local raised, whose = string.match(call('HGET', KEYS[4], '#raised') or '', '^(%d+):(.*)$')
     return whose == victim and tonumber(raised) or 0
 end
+local proposed = ARGV[4]
 local keep = math.max(tonumber(ARGV[3]), call('PTTL', KEYS[1]))
 local time = call('TIME')
 local clock = time[1] * 1000000 + time[2]
 local now = math.floor(clock / 1000)
-clock = math.max(clock, tonumber(ARGV[4] or 0))
+clock = math.max(clock, tonumber(proposed or 0))
 local late = math.max(call('PTTL', KEYS[1]), 1000)
 local stays
 -- include mint

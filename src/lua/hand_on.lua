@@ -1,6 +1,7 @@
 -- Pasted into acquire, release and break, behind mint: the lock, which nobody has a right to, goes to
 -- the first waiter that lives, who is `heir` then (and `heir_lease`, `heir_owner`). Needs `kept`, the
--- text of the fence, and `stays`: if that value is the first, or nobody waits, nothing is done.
+-- text of the fence, `stays`: if that value is the first, or nobody waits, nothing is done; and
+-- `proposed`: on a quorum, where a fence is never below the ticket of who has it.
 --
 -- A waiter is a member of the queue, its value, with the score by which it is served, and a record
 -- among the notes: 'n alive-until lease range since owner'. Without either it does not wait. It lives
@@ -11,6 +12,7 @@ local heir, heir_lease, heir_owner
 for _ = 1, 1000 do
     local first = call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'LIMIT', '0', '2')
     heir = first[1]
+    local score = heir and proposed and call('ZSCORE', KEYS[2], heir) or 0
     if not heir or heir == stays then
         break
     end
@@ -22,6 +24,9 @@ for _ = 1, 1000 do
     call('HDEL', KEYS[4], heir)
     if heard and (heard.err or heard[2] > 0) then
         heir_lease, heir_owner = tonumber(lease), owner ~= '' and owner or nil
+        if tonumber(score) > clock then
+            clock = tonumber(score)
+        end
         call('SET', KEYS[1], heir_owner or heir, 'PX', lease)
         if heir_owner then
             call('DEL', KEYS[5])

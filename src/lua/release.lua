@@ -18,9 +18,10 @@ if found[1] == value and ARGV[2] == '0' and tonumber(found[2]) then
     return call('DEL', KEYS[1])
 end
 
+local proposed = ARGV[5]
 local late, keep, owner = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] ~= '' and ARGV[4] or nil
 local time = call('TIME')
-local clock = math.max(time[1] * 1000000 + time[2], tonumber(ARGV[5] or 0))
+local clock = math.max(time[1] * 1000000 + time[2], tonumber(proposed or 0))
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local released = 0
 local kept, stays = found[2], nil

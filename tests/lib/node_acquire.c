@@ -204,7 +204,8 @@ static void say_last_ticket(const script *s, int64_t remaining, hf__slice held)
     say_number(s->out, 0);
     say_number(s->out, remaining);
     say_bulk(s->out, held);
-    say_number(s->out, script_larger(highest_score(script_find(s, KEY_QUEUE)), s->clock_us));
+    int64_t last = script_larger(highest_score(script_find(s, KEY_QUEUE)), s->clock_us);
+    say_number(s->out, script_larger(last, script_read_fence(s, KEY_FENCE).last));
 }
 
 static void refuse(const script *s, const asked *a)

@@ -213,13 +213,17 @@ void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep
 {
     char rest[128];
     hf__slice value = hf__slice_text(next->value);
+    const node_member *place = store_member(script_find(s, KEY_QUEUE), value);
+    script minting = *s; /* never below a ticket */
+    if (place != NULL)
+        minting.clock_us = script_larger(s->clock_us, place->score);
     queue_leave(s, value);
     store_set(s->node, s->keys[KEY_LOCK], next->in_key, s->node->now_ms + next->lease);
     if (next->owner[0] != '\0')
         queue_share(s, value, next->lease);
     size_t waiting = queue_count(s);
     bool watched = queue_is_watched(s);
-    int64_t minted = queue_mint(s, last, next->range, next->lease, waiting, keep_ms);
+    int64_t minted = queue_mint(&minting, last, next->range, next->lease, waiting, keep_ms);
     snprintf(rest, sizeof(rest), " %" PRId64 " %" PRId64 " %" PRId64 " %d", next->copy, minted,
              next->lease, waiting > 0);
     queue_tell(s, value, 'g', rest);
