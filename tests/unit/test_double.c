@@ -77,7 +77,13 @@ static int64_t choose_proposal(void)
     return below(8) == 0 ? clock + 3000000 : clock - 500000 + (int64_t)below(1000000);
 }
 
-/* Few tickets, so that some are the same. A copy of a hold has no fence of its own. */
+/* Few, so that some are the same; and some that are later than any fence. */
+static int64_t choose_ticket(void)
+{
+    return (below(3) == 0 ? 2 * node.now_ms * 1000 : 1) + (int64_t)below(5);
+}
+
+/* A copy of a hold has no fence of its own. */
 static void acquire_vote(words *w)
 {
     put_script(w, HF__SCRIPT_ACQUIRE, choose_name(), "qfwh");
@@ -88,7 +94,7 @@ static void acquire_vote(words *w)
     put_number(w, queues ? ++copies : 0);
     put(w, owned ? "me" : "");
     put_number(w, choose_proposal());
-    put_number(w, queues ? 1 + (int64_t)below(5) : 0);
+    put_number(w, queues ? choose_ticket() : 0);
 }
 
 static void acquire(words *w)
