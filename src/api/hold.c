@@ -55,7 +55,8 @@ hf__wish hf__client_wish(hf_client *client, const char *name, const hf_acquire_o
         .warn = hf__span_ms(options->warn_ms),
         .on_event = options->on_event,
         .arg = options->arg,
-        .listens_later = lone};
+        .listens_later = lone,
+        .replicas = options->replicas};
 }
 
 hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,

@@ -20,7 +20,8 @@ enum {
     RENEWALS_IN_A_LEASE = 3,
     DRIFT_PPM = 10000,
     DRIFT_PPM_MAX = 500000,
-    DRIFT_MS = 2
+    DRIFT_MS = 2,
+    REPLICAS_MAX = 1000 /* nobody has as many */
 };
 
 static hf_status read_struct(const void *given, size_t given_size, void *options, size_t size,
@@ -159,6 +160,16 @@ static hf_status read_waiting(hf_acquire_options *options, hf_error *error)
     return status;
 }
 
+/* With several servers a majority of them is what makes a grant good. */
+static hf_status check_replicas(const hf_client *client, int replicas, hf_error *error)
+{
+    if (replicas < 0 || replicas > REPLICAS_MAX)
+        return hf__fail(error, HF_EINVAL, "replicas must be 0 to %d", REPLICAS_MAX);
+    if (replicas > 0 && client->server_count > 1)
+        return hf__fail(error, HF_EINVAL, "replicas is for one server");
+    return HF_OK;
+}
+
 /* After the lease has been checked. */
 static hf_status read_renewal(const hf_client *client, hf_acquire_options *options, hf_error *error)
 {
@@ -227,6 +238,8 @@ hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_opt
         status = read_waiting(options, error);
     if (status == HF_OK)
         status = read_renewal(client, options, error);
+    if (status == HF_OK)
+        status = check_replicas(client, options->replicas, error);
     return status == HF_OK ? check_words(options, error) : status;
 }
 

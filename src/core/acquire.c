@@ -10,7 +10,10 @@
  * A call that may wait queues at the server (queue.c) or lines up behind another thread of this
  * client (cohort.c). One that polls pauses for its retry interval between tries, or until the
  * holder's lease is over if that is sooner; the last pause is cut short so that one more try fits
- * in before the deadline. */
+ * in before the deadline.
+ *
+ * A grant that replicas must have too is believed only when they do (replicas.c); otherwise it is
+ * given back, and the try is over. */
 #include "base/mutant.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -48,7 +51,8 @@ static bool outcome_open(hf_hold *hold)
 /* Or may do so, because it is queued. */
 static bool is_known_there(hf_hold *hold)
 {
-    return outcome_open(hold) || (hold->place.base > 0 && !HF__MUTANT(CANCEL_DROPS));
+    return outcome_open(hold) || hold->stage == HF__HOLD_CONFIRMING ||
+           (hold->place.base > 0 && !HF__MUTANT(CANCEL_DROPS));
 }
 
 /* If others stand behind this call, and it does not fail for a reason that would be theirs too, one
@@ -61,6 +65,7 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
         hold = hf__cohort_substitute(hold);
     hold->call = NULL;
     hf__link_withdraw(request_of(hold));
+    hf__replicas_withdraw(hold);
     hf__queue_leave(hold);
     if (hold->ballot != NULL)
         hf__ballot_end(hold);
@@ -68,9 +73,10 @@ void hf__acquire_end(hf_hold *hold, hf_status status, const char *text)
         hf__standing_leave_gate(hold);
     bool forgets = (HF__MUTANT(UNKNOWN_REFUSED) && status == HF_EUNKNOWN) ||
                    (HF__MUTANT(CANCEL_KEEPS) && status == HF_ECANCELLED) || hf__vote_forgets(hold);
-    if (is_known_there(hold) && !forgets)
+    bool given_back = hold->stage == HF__HOLD_RELEASING || hold->stage == HF__HOLD_OVER;
+    if (!given_back && is_known_there(hold) && !forgets)
         hf__release_in_background(hold);
-    else
+    else if (!given_back)
         hf__hold_over(hold);
     hf__cohort_leave(hold);
     core->stats.failures += hold->vote == NULL;
@@ -130,8 +136,7 @@ static hf__span pause_of(const hf__call *call)
     return (hf__span){pause.ns / 2 + (int64_t)spread};
 }
 
-/* When the next try begins; never, if none fits in before the deadline. */
-static hf__instant plan_next_try(const hf__call *call, int64_t holder_remaining_ms)
+hf__instant hf__acquire_plan(const hf__call *call, int64_t holder_remaining_ms)
 {
     hf__instant now = call->hold->core->now;
     hf__instant soonest = hf__after(now, hf__span_ms(PAUSE_MIN_MS));
@@ -159,7 +164,7 @@ void hf__acquire_try_over(hf_hold *hold, const hf_error *why, int64_t holder_rem
     }
     if (call->contended && hold->ballot == NULL)
         hf__queue_want(hold);
-    call->next_try = plan_next_try(call, holder_remaining_ms);
+    call->next_try = hf__acquire_plan(call, holder_remaining_ms);
     if (hf__is_never(call->next_try)) {
         give_up(hold, why);
         return;
@@ -233,7 +238,11 @@ void hf__acquire_timer(hf__call *call)
 {
     hf_hold *hold = call->hold;
     hf__core *core = hold->core;
-    if (!hf__before(core->now, call->deadline)) {
+    if (hold->stage == HF__HOLD_CONFIRMING) {
+        hf__replicas_late(hold);
+    } else if (hold->stage == HF__HOLD_RELEASING || hold->stage == HF__HOLD_OVER) {
+        hf__acquire_end(hold, call->error.status, call->error.text);
+    } else if (!hf__before(core->now, call->deadline)) {
         hf_error last = call->error;
         give_up(hold, &last);
     } else if (!hf__is_never(call->next_try)) {
@@ -295,7 +304,10 @@ static void granted(hf_hold *hold, const grant *word)
     hold->fence_kept = word->sent;
     if (hold->vote != NULL)
         hf__vote_granted(hold, word->sent, word->others_wait);
-    hf__acquire_take(hold, word->fence, word->sent, word->others_wait);
+    if (hold->replicas != NULL)
+        hf__replicas_ask(hold, word->fence);
+    else
+        hf__acquire_take(hold, word->fence, word->sent, word->others_wait);
 }
 
 void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait)

@@ -12,8 +12,8 @@
  * that passes on stays where it is, and so does the place in the queue of a contender whose call
  * ends while others stand behind it.
  *
- * Holds with an owner stay out: others may share such a lock. Fair calls and those that poll, too.
- */
+ * Holds with an owner stay out: others may share such a lock. So do fair calls, those that poll,
+ * and those for which replicas must acknowledge each grant. */
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "core/state.h"
@@ -83,7 +83,8 @@ static bool takes_part(const hf_hold *hold)
 {
     const hf__call *call = hold->call;
     return hold->core->config.local_turns > 0 && !call->polls && !call->fair &&
-           call->wait_ms != 0 && (hold->owner_length == 0 || HF__MUTANT(TURN_OWNER));
+           call->wait_ms != 0 && hold->replicas == NULL &&
+           (hold->owner_length == 0 || HF__MUTANT(TURN_OWNER));
 }
 
 /* ---- Passing on ---- */

@@ -12,25 +12,32 @@
 #include "core/fail.h"
 #include "core/state.h"
 
+/* The careful one is for replicas, with which a quorum has nothing to do. */
+static int links_of_server(const hf__core *core)
+{
+    return core->config.links + (hf__is_quorum(core) ? 1 : HF__LINKS_BESIDES);
+}
+
 int hf__core_links(const hf__core *core)
 {
-    return core->config.server_count * (core->config.links + 1);
+    return core->config.server_count * links_of_server(core);
 }
 
 int hf__core_server(const hf__core *core, int link)
 {
-    return link / (core->config.links + 1);
+    return link / links_of_server(core);
 }
 
 static void init_server(hf__core *core, int index)
 {
     hf__server *server = &core->servers[index];
+    int links = links_of_server(core);
     server->core = core;
     server->url = &core->config.servers[index];
-    server->links = &core->links[index * (core->config.links + 1)];
+    server->links = &core->links[index * links];
     hf__list_init(&server->waiters);
     hf__standing_init(server);
-    for (int i = 0; i <= core->config.links; i++)
+    for (int i = 0; i < links; i++)
         hf__link_init(server, i);
 }
 
@@ -134,11 +141,12 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
 
 static void end_for_closing(hf_hold *hold)
 {
+    bool acquires = hold->call != NULL && hold->call->kind == HF__CALL_ACQUIRE;
     if (hold->vote != NULL) {
         return; /* it ends with its hold */
     } else if (hold->attaching) {
         hf__attach_fail(hold, HF_ECLOSED, "the client was closed");
-    } else if (hold->stage == HF__HOLD_TRYING) {
+    } else if (acquires) {
         hf__acquire_end(hold, HF_ECLOSED, "the client was closed");
     } else if (hold->stage == HF__HOLD_HELD) {
         hf__renew_end_calls(hold, HF_ECLOSED, "the client was closed");

@@ -165,7 +165,9 @@ typedef struct hf__action {
 } hf__action;
 
 hf__core *hf__core_new(const hf__config *config); /* NULL: out of memory */
-/* How many links there are: for each server those of the configuration and one for messages. */
+/* How many links there are: for each server those of the configuration, and behind them one for
+ * messages; if there is one server, also one for acquires that replicas must acknowledge. */
+enum { HF__LINKS_BESIDES = 2 }; /* at most */
 int hf__core_links(const hf__core *core);
 int hf__core_server(const hf__core *core, int link); /* to which a link leads */
 void hf__core_free(hf__core *core); /* handles of holds stay valid; see hf__hold_abandon() */
@@ -249,6 +251,7 @@ typedef struct hf__wish { /* what an acquire asks for; everything is copied */
     hf_event_function *on_event;
     void *arg;
     bool listens_later; /* on_event hears nothing before hf__hold_listen() */
+    int replicas;       /* acquire: that must have acknowledged the grant */
 } hf__wish;
 
 /* A hold for one acquire; NULL: out of memory. */

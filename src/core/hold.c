@@ -100,8 +100,12 @@ hf_hold *hf__hold_new(const hf__wish *wish)
     hold->timer.kind = HF__TIMER_HOLD;
     hf__list_init(&hold->extends);
     hf__list_init(&hold->inners);
-    for (unsigned char kind = 0; kind < HF__REQUEST_KINDS; kind++)
+    for (unsigned char kind = 0; kind < HF__OWN_REQUESTS; kind++)
         hold->requests[kind].kind = kind;
+    if (wish->replicas > 0 && !hf__replicas_new(hold, wish->replicas)) {
+        hf__hold_drop(hold);
+        return NULL;
+    }
     return hold;
 }
 
@@ -109,6 +113,7 @@ void hf__hold_drop(hf_hold *hold)
 {
     hf__free(hold->vote);
     hf__ballot_free(hold->ballot);
+    hf__free(hold->replicas);
     hf__free(hold->revoked_text);
     hf__free(hold);
 }
@@ -278,18 +283,28 @@ void hf__hold_over(hf_hold *hold)
     hold->stage = HF__HOLD_OVER;
     atomic_store(&hold->deadline_ns, 0);
     hf__timer_clear(&hold->core->timers, &hold->timer);
-    for (int kind = 0; kind < HF__REQUEST_KINDS; kind++)
+    for (int kind = 0; kind < HF__OWN_REQUESTS; kind++)
         hf__link_withdraw(&hold->requests[kind]);
+    hf__replicas_withdraw(hold);
+}
+
+static bool is_idle(const hf_hold *hold)
+{
+    for (int kind = 0; kind < HF__OWN_REQUESTS; kind++)
+        if (hold->requests[kind].place != HF__IDLE)
+            return false;
+    return hf__replicas_idle(hold);
 }
 
 void hf__hold_settle(hf_hold *hold)
 {
     if (hold->dead || hold->stage != HF__HOLD_OVER || hold->users > 0 ||
-        hf__tell_needs(hold->core, hold))
+        hf__tell_needs(hold->core, hold) || !is_idle(hold))
         return;
-    for (int kind = 0; kind < HF__REQUEST_KINDS; kind++)
-        if (hold->requests[kind].place != HF__IDLE)
-            return;
+    if (hold->replicas != NULL && hold->call != NULL) { /* which had to give it back */
+        hf__replicas_given_back(hold);
+        return;
+    }
     hold->dead = true;
     hf__queue_strike(hold);
     hf__list_remove(&hold->core->holds, &hold->node);

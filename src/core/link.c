@@ -166,6 +166,16 @@ static void lose_copy(hf__request *request)
         copy_lost(hf__request_hold(request));
 }
 
+/* Ahead of those that wait; and ahead of it what must be, even if it was answered before. */
+static void put_back(hf__link *link, hf__request *request)
+{
+    hf__request *ahead = hf__request_ahead(request);
+    request->place = HF__WAITING;
+    hf__list_prepend(&link->waiting, &request->node);
+    if (ahead != NULL && ahead->place == HF__IDLE)
+        put_back(link, ahead);
+}
+
 /* Nothing more will come over this connection: what was in flight waits again, or is dropped if
  * nobody wants it any more. */
 static void recall_in_flight(hf__link *link)
@@ -176,8 +186,7 @@ static void recall_in_flight(hf__link *link)
         hf__list_remove(&link->in_flight, node);
         lose_copy(request);
         if (hf__request_wanted(request)) {
-            request->place = HF__WAITING;
-            hf__list_prepend(&link->waiting, node);
+            put_back(link, request);
         } else {
             request->place = HF__IDLE;
             hf__request_settle(request);

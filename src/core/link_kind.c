@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What links of different use do differently, as a table of functions for each. A server has as
  * many links for requests as the configuration says, and behind them one for messages from the
- * server (push.c), over which no request goes. Everything that all of them do alike is in link.c.
- */
+ * server (push.c), over which no request goes, and a careful one, for acquires that replicas must
+ * acknowledge (replicas.c). Everything that all of them do alike is in link.c. */
 #include "core/state.h"
 
 /* ---- Links for requests ---- */
@@ -29,8 +29,8 @@ static void check_oldest(hf__link *link)
     hf__node *oldest = hf__list_first(&link->in_flight);
     if (oldest == NULL)
         return;
-    hf__instant sent = HF__ENTRY(oldest, hf__request, node)->sent;
-    hf__instant due = hf__after(sent, link->core->config.reply_timeout);
+    hf__instant since = hf__later(HF__ENTRY(oldest, hf__request, node)->sent, link->unheard);
+    hf__instant due = hf__after(since, link->core->config.reply_timeout);
     if (hf__before(link->core->now, due))
         hf__timer_set(&link->core->timers, &link->timer, due);
     else
@@ -82,7 +82,20 @@ static void push_down(hf__link *link)
 static const hf__link_kind push_kind = {true,         push_needed, push_expects, push_ready,
                                         take_message, push_timer,  push_down};
 
+/* ---- The careful link ---- */
+
+/* What is answered in its turn, each after a while, is not late because those before it were. */
+static void careful_reply(hf__link *link, const hf__reply *reply)
+{
+    link->unheard = link->core->now;
+    hf__link_answer(link, reply);
+}
+
+static const hf__link_kind careful_kind = {
+    false, has_waiting, has_in_flight, hf__link_pump, careful_reply, check_oldest, command_down};
+
 const hf__link_kind *hf__link_kind_at(const hf__server *server, int index)
 {
-    return index < server->core->config.links ? &command_kind : &push_kind;
+    int links = server->core->config.links;
+    return index < links ? &command_kind : index == links ? &push_kind : &careful_kind;
 }

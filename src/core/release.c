@@ -19,12 +19,20 @@ static hf__request *request_of(hf_hold *hold)
     return &hold->requests[HF__REQUEST_RELEASE];
 }
 
+/* The call that waits for the outcome. One that acquires, and gives back what too few replicas have
+ * acknowledged, has its own. */
+static hf__call *call_of(const hf_hold *hold)
+{
+    return hold->call != NULL && hold->call->kind == HF__CALL_RELEASE ? hold->call : NULL;
+}
+
 void hf__release_end_call(hf_hold *hold, hf_status status, const char *text)
 {
-    hf__call *call = hold->call;
+    hf__call *call = call_of(hold);
+    if (call == NULL)
+        return;
     hold->call = NULL;
-    if (call != NULL)
-        hf__call_done(hold->core, call, status, text);
+    hf__call_done(hold->core, call, status, text);
 }
 
 static void end_unknown(hf_hold *hold, const char *when)
@@ -178,8 +186,8 @@ bool hf__release_answered(hf_hold *hold, const hf__reply *reply)
 void hf__release_refused(hf_hold *hold, const hf_error *why)
 {
     hf__core *core = hold->core;
-    if (hold->call != NULL)
-        hold->call->error = *why;
+    if (call_of(hold) != NULL)
+        call_of(hold)->error = *why;
     int64_t pause_ms = RETRY_MS;
     if (!hf__may_pass(why->status)) {
         hf__release_end_call(hold, why->status, why->text);

@@ -32,14 +32,26 @@ static const struct {
     {HF__SCRIPT_RELEASE, HF__HOLD_RELEASING, hf__release_answered, hf__release_refused,
      hf__release_unreachable},
     {HF__SCRIPT_RENEW, HF__HOLD_HELD, hf__renew_answered, hf__renew_refused, hf__renew_unreachable},
+    {HF__SCRIPT_CONFIRM, HF__HOLD_CONFIRMING, hf__confirm_answered, hf__replicas_failed,
+     hf__replicas_failed},
+    {HF__SCRIPT_COUNT, HF__HOLD_CONFIRMING, hf__wait_answered, hf__replicas_failed,
+     hf__replicas_failed}, /* no script */
 };
 
 hf__link *hf__request_link(const hf__request *request)
 {
     if (request->kind == HF__REQUEST_SERVER)
         return &hf__request_server(request)->links[0];
-    return request->kind == HF__REQUEST_QUERY ? hf__request_part(request)->link
-                                              : hf__request_hold(request)->link;
+    if (request->kind == HF__REQUEST_QUERY)
+        return hf__request_part(request)->link;
+    hf__link *link = hf__request_hold(request)->link;
+    return request->kind < HF__OWN_REQUESTS ? link : hf__careful_link(link->server);
+}
+
+hf__request *hf__request_ahead(hf__request *request)
+{
+    bool waits = request->kind == HF__REQUEST_WAIT;
+    return waits ? &hf__request_hold(request)->replicas->confirm : NULL;
 }
 
 bool hf__request_wanted(const hf__request *request)
@@ -99,13 +111,14 @@ static void put_side_keys(hf__buffer *out, const char *letters, size_t count, co
 }
 
 /* The letters of the side keys that a script takes behind the lock itself: q queue, f fence, w
- * notes, h holders. Renewals name the holders only with an owner. */
-static const char *const side_letters[HF__REQUEST_KINDS] = {"qfwh", "qfwh", "fwh"};
+ * notes, h holders. Renewals and confirmations name the holders only with an owner. */
+static const char *const side_letters[HF__REQUEST_KINDS] = {"qfwh", "qfwh", "fwh", "h"};
 
 static size_t side_key_count(const hf__request *request)
 {
+    static const size_t counts[HF__REQUEST_KINDS] = {4, 4, 2, 0};
     bool owned = hf__request_hold(request)->owner_length > 0;
-    return request->kind == HF__REQUEST_RENEW ? 2 + (size_t)owned : 4;
+    return counts[request->kind] + (owned && request->kind >= HF__REQUEST_RENEW);
 }
 
 static void put_keys(const hf__request *request, hf__buffer *out)
@@ -160,6 +173,13 @@ static void put_release(hf_hold *hold, hf__buffer *out)
         put_number(out, hf__vote_proposal(hold));
 }
 
+static void put_confirm(hf_hold *hold, hf__buffer *out)
+{
+    hf__resp_word(out, hf__hold_value(hold));
+    put_ms(out, hold->lease);
+    put_owner(hold, out);
+}
+
 /* For the first call that waits; what the watchdog wants is asked for along with it. */
 static void put_renew(hf_hold *hold, hf__buffer *out)
 {
@@ -183,7 +203,7 @@ static void put_renew(hf_hold *hold, hf__buffer *out)
 
 static size_t argument_count(const hf__request *request)
 {
-    static const size_t counts[HF__REQUEST_KINDS] = {5, 3, 5}, on_quorum[] = {8, 5, 5};
+    static const size_t counts[HF__REQUEST_KINDS] = {5, 3, 5, 2}, on_quorum[] = {8, 5, 5};
     const hf_hold *hold = hf__request_hold(request);
     if (hold->vote != NULL)
         return on_quorum[request->kind];
@@ -229,7 +249,7 @@ static extent measure(const hf__list *waiting, const hf__request *first)
         e.arguments += e.refresh ? 1 : argument_count(r);
         e.bytes += bytes_of(hold);
         e.mixed = e.mixed || hold->lease.ns != lease_ns;
-        e.whole = e.whole || r->whole;
+        e.whole = e.whole || r->whole || r->kind == HF__REQUEST_CONFIRM;
     }
     if (e.refresh)
         e.arguments += e.mixed ? e.requests : 1;
@@ -240,7 +260,7 @@ static void put_calls(const hf__list *waiting, const hf__request *first, const e
                       hf__buffer *out)
 {
     static void (*const put_arguments[])(hf_hold *, hf__buffer *) = {put_acquire, put_release,
-                                                                     put_renew};
+                                                                     put_renew, put_confirm};
     const hf__request *r = first;
     for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
         put_keys(r, out);
@@ -301,6 +321,8 @@ unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out)
         return hf__standing_encode(hf__request_server(first), out) ? 1 : 0;
     if (first->kind == HF__REQUEST_QUERY)
         return hf__question_encode(hf__request_part(first), out) ? 1 : 0;
+    if (first->kind == HF__REQUEST_WAIT)
+        return hf__replicas_encode_wait(hf__request_hold(first), out) ? 1 : 0;
     extent e = measure(waiting, first);
     return encode_calls(waiting, first, &e, out) ? e.requests : 0;
 }
@@ -369,10 +391,11 @@ static bool is_denial(hf__verdict verdict)
     return verdict == HF__VERDICT_KEY || verdict == HF__VERDICT_COMMAND;
 }
 
-/* Whether it can say what a refusal was about. */
+/* Whether it can say what a refusal was about. Renewals and confirmations need nothing that the
+ * acquire before them did not. */
 static bool asks_back(const hf__request *request)
 {
-    return request->kind != HF__REQUEST_RENEW && request->kind != HF__REQUEST_SERVER;
+    return request->kind <= HF__REQUEST_RELEASE || request->kind == HF__REQUEST_QUERY;
 }
 
 /* The server answered with an error. */

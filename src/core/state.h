@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The core's state, shared by the files of this room and by nobody else.
  *
- * A core has links (connections to the server) and holds. A hold has up to three requests, one of
+ * A core has links (connections to the server) and holds. A hold has up to five requests, one of
  * each kind; a request is idle, waits for its link to be ready, or is in flight on it. Every link
  * keeps its requests in order, and a lock always uses the same link, so the server sees one lock's
  * requests in the order in which they were made. */
@@ -23,13 +23,17 @@ typedef struct hf__link hf__link;
 typedef struct hf__cohort hf__cohort;
 typedef struct hf__vote hf__vote;
 typedef struct hf__ballot hf__ballot;
+typedef struct hf__replicas hf__replicas;
 
 /* ---- Requests ---- */
 
 typedef enum hf__request_kind {
     HF__REQUEST_ACQUIRE,
     HF__REQUEST_RELEASE,
-    HF__REQUEST_RENEW,
+    HF__REQUEST_RENEW, /* the last of its array: beside what else a renewal touches */
+    HF__OWN_REQUESTS,  /* those that every hold has; */
+    HF__REQUEST_CONFIRM = HF__OWN_REQUESTS, /* the others are for replicas.c */
+    HF__REQUEST_WAIT,
     HF__REQUEST_KINDS,
     HF__REQUEST_QUERY = HF__REQUEST_KINDS, /* not of a hold, */
     HF__REQUEST_SERVER                     /* but of a query or a server */
@@ -61,10 +65,11 @@ enum { HF__FENCE_BITS = 53 }; /* Lua counts so far, and centuries do not get the
 /* ---- Holds ---- */
 
 typedef enum hf__hold_stage {
-    HF__HOLD_TRYING,    /* an acquire call works on it */
-    HF__HOLD_HELD,      /* granted; the application has a handle */
-    HF__HOLD_RELEASING, /* being given back, with or without a call that waits for it */
-    HF__HOLD_OVER       /* nothing left to do at the server */
+    HF__HOLD_TRYING,     /* an acquire call works on it */
+    HF__HOLD_CONFIRMING, /* granted; the call waits until replicas have it too */
+    HF__HOLD_HELD,       /* granted; the application has a handle */
+    HF__HOLD_RELEASING,  /* being given back, with or without a call that waits for it */
+    HF__HOLD_OVER        /* nothing left to do at the server */
 } hf__hold_stage;
 
 typedef struct hf__listener { /* of a handle: whom to tell, and what they know */
@@ -105,16 +110,17 @@ typedef struct hf__place { /* of a hold in the queue at the server; see queue.c 
 /* What a renewal touches stands together at the end: ten thousand holds are more than a cache has
  * room for. */
 struct hf_hold {
-    void *client;       /* of the api room */
-    hf_hold *outer;     /* a re-entrant handle: the hold it belongs to; nothing else but `node`,
-                           `listener` and `core` is used then */
-    hf__node node;      /* in core->holds, at last in core->dead; a handle in outer->inners */
-    hf__node releasing; /* in core->releasing, while in that stage */
-    hf__node bucket;    /* in core->table, while held by a thread that may re-enter */
-    hf__list inners;    /* re-entrant handles */
-    hf__ballot *ballot; /* on several servers: its votes; see quorum.h */
-    hf__vote *vote;     /* it is one of those itself */
-    hf__node numbered;  /* in core->numbers, from the first request on */
+    void *client;           /* of the api room */
+    hf_hold *outer;         /* a re-entrant handle: the hold it belongs to; nothing else but `node`,
+                               `listener` and `core` is used then */
+    hf__node node;          /* in core->holds, at last in core->dead; a handle in outer->inners */
+    hf__node releasing;     /* in core->releasing, while in that stage */
+    hf__node bucket;        /* in core->table, while held by a thread that may re-enter */
+    hf__list inners;        /* re-entrant handles */
+    hf__ballot *ballot;     /* on several servers: its votes; see quorum.h */
+    hf__vote *vote;         /* it is one of those itself */
+    hf__replicas *replicas; /* that must have acknowledged its grant; NULL: none */
+    hf__node numbered;      /* in core->numbers, from the first request on */
     hf__place place;
     hf__cohort *cohort; /* of threads that want the same lock; NULL: alone */
     hf__node lined_up;  /* in cohort->waiting */
@@ -127,7 +133,7 @@ struct hf_hold {
     uint64_t run;        /* the server process that granted it */
     hf__instant granted; /* when the application got it */
     hf__instant give_up; /* the lease is over then, whatever we do; releasing, and attached */
-    hf__request requests[HF__REQUEST_KINDS];
+    hf__request requests[HF__OWN_REQUESTS];
 
     hf__core *core;
     hf__link *link;
@@ -161,6 +167,14 @@ struct hf_hold {
     unsigned short owner_length;
     unsigned short range; /* how many fences it asks for; once sent, it stays */
     char text[];          /* key, value, owner */
+};
+
+struct hf__replicas { /* of a hold; few have it */
+    hf_hold *hold;
+    int count;           /* how many must have it */
+    uint64_t fence;      /* of the grant that they are asked about */
+    hf__request confirm; /* these two on a link of their own */
+    hf__request wait;
 };
 
 /* ---- Links ---- */
@@ -216,7 +230,7 @@ struct hf__link {
     uint64_t run;        /* counts the changes of run_id */
     uint64_t pings;      /* the one for messages: how often it was sent */
     uint64_t pongs;      /* and answered */
-    hf__instant unheard; /* while one is not: since when */
+    hf__instant unheard; /* while one is not: since when; the careful one: since its last answer */
 };
 
 /* ---- Servers ---- */
@@ -247,7 +261,8 @@ struct hf__server {
     hf__timer timer;         /* to look again whether it has a vote */
     hf__list gated;          /* votes that wait for that */
 
-    hf__link *links; /* the one for pushes is behind the others */
+    hf__link *links; /* behind those for requests, the one for messages, and of an only server the
+                        careful one */
 };
 
 /* ---- Cohorts ---- */
@@ -398,6 +413,10 @@ static inline hf_hold *hf__hold_of(const hf_hold *handle)
 
 static inline hf_hold *hf__request_hold(const hf__request *request)
 {
+    if (request->kind == HF__REQUEST_CONFIRM)
+        return HF__ENTRY(request, hf__replicas, confirm)->hold;
+    if (request->kind == HF__REQUEST_WAIT)
+        return HF__ENTRY(request, hf__replicas, wait)->hold;
     return HF__ENTRY(request - request->kind, hf_hold, requests);
 }
 
@@ -461,6 +480,8 @@ void hf__greeting_reply(hf__link *link, const hf__reply *reply);
 hf__link *hf__request_link(const hf__request *request);
 bool hf__request_wanted(const hf__request *request);
 void hf__request_settle(hf__request *request); /* if nobody needs its hold, frees that */
+/* The one that must be sent ahead of it on the same connection; NULL: none. */
+hf__request *hf__request_ahead(hf__request *request);
 /* Encodes the first of those that wait, and with a renewal the renewals that follow it. Returns how
  * many; 0: out of memory. */
 unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out);
@@ -577,7 +598,17 @@ void hf__watch_end(hf_hold *hold);
 void hf__watch_look(hf_hold *hold);      /* what its state is now */
 void hf__watch_renewals(hf__link *link); /* the time of some has come */
 
-/* acquire.c, release.c, renew.c: one file for each kind of request.
+/* replicas.c: grants that replicas must have too */
+hf__link *hf__careful_link(hf__server *server); /* on which nothing waits behind a WAIT but WAITs */
+bool hf__replicas_new(hf_hold *hold, int count);      /* false: no memory */
+void hf__replicas_ask(hf_hold *hold, uint64_t fence); /* it has just been granted, with that */
+void hf__replicas_withdraw(hf_hold *hold);   /* what waits to be asked; nothing, if they need not */
+bool hf__replicas_idle(const hf_hold *hold); /* no request to them is on its way */
+void hf__replicas_given_back(hf_hold *hold); /* for certain; its call goes on, or ends */
+void hf__replicas_late(hf_hold *hold);       /* they have not answered in time */
+bool hf__replicas_encode_wait(const hf_hold *hold, hf__buffer *out); /* false: no memory */
+
+/* acquire.c, release.c, renew.c, replicas.c: one file for each kind of request.
  * answered: the server's word, false if malformed. refused: it answered with an error.
  * unreachable: an attempt to connect failed while the request waited; it goes on waiting unless
  * withdrawn. `why->status` of a refusal or failure that cannot pass is final for the call. */
@@ -592,6 +623,8 @@ void hf__acquire_take(hf_hold *hold, uint64_t fence, hf__instant sent, bool othe
 void hf__acquire_try_over(hf_hold *hold, const hf_error *why, int64_t remaining_ms);
 /* The server has told us of a grant without being asked. */
 void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait);
+/* When the next try begins; never, if none fits in before the deadline. */
+hf__instant hf__acquire_plan(const hf__call *call, int64_t holder_remaining_ms);
 void hf__acquire_end(hf_hold *hold, hf_status status, const char *text);
 void hf__acquire_timer(hf__call *call);
 bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply);
@@ -621,6 +654,10 @@ void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text);
 bool hf__renew_answered(hf_hold *hold, const hf__reply *reply);
 void hf__renew_refused(hf_hold *hold, const hf_error *why);
 void hf__renew_unreachable(hf_hold *hold, const hf_error *why);
+
+bool hf__confirm_answered(hf_hold *hold, const hf__reply *reply);
+bool hf__wait_answered(hf_hold *hold, const hf__reply *reply);
+void hf__replicas_failed(hf_hold *hold, const hf_error *why); /* refused or unreachable */
 
 /* attach.c */
 bool hf__detach_is_late(const hf_hold *hold); /* a copy of its acquire may come after its release */

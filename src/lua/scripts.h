@@ -18,6 +18,7 @@ typedef enum hf__script_id {
     HF__SCRIPT_LOADED, /* those before are loaded on each connection; the others are sent whole */
     HF__SCRIPT_PERMISSIONS = HF__SCRIPT_LOADED,
     HF__SCRIPT_JOIN,
+    HF__SCRIPT_CONFIRM,
     HF__SCRIPT_COUNT
 } hf__script_id;
 

@@ -194,7 +194,7 @@ static void release_first(void)
 /* Whatever waits for a connection gets it, and a server that answers as it should at first. */
 static void revive(void)
 {
-    int push = hf__core_links(m.core) - 1;
+    int push = m.config.links;
     input rest = m.in;
     m.in = (input){NULL, 0}; /* the usual answers */
     for (int link = 0; link <= push; link++) {

@@ -261,7 +261,7 @@ int machine_choose_link(port state)
 
 int machine_push_link(port state)
 {
-    int link = hf__core_links(m.core) - 1;
+    int link = m.config.links;
     return m.ports[link] == state ? link : -1;
 }
 

@@ -47,9 +47,9 @@ extern struct machine {
     hf__config config;
     hf__core *core;
     hf__instant now;
-    port ports[HF_LINKS_MAX + 1]; /* the one for messages is behind the others */
-    hf__call *calls[CALLS];       /* that the core has */
-    hf__instant due[CALLS];       /* when the call in that place must be done */
+    port ports[HF_LINKS_MAX + HF__LINKS_BESIDES]; /* the one for messages is behind the others */
+    hf__call *calls[CALLS];                       /* that the core has */
+    hf__instant due[CALLS];                       /* when the call in that place must be done */
     held holds[CALLS];
     hf_observer *observers[OBSERVERS]; /* in our hands */
     bool closing;                      /* a close was started */

@@ -173,6 +173,19 @@ static void run_scan(struct node *node, const hf__slice *words, size_t count, hf
         say_bulk(out, store_slice(&found[i]->name));
 }
 
+/* Its time is not waited for: a test that wants it to take long keeps the answer back. */
+static void run_wait(struct node *node, const hf__slice *words, size_t count, hf__buffer *out)
+{
+    node_expect(count == 3 && strtol(words[1].bytes, NULL, 10) > 0, "a strange WAIT");
+    node->waits++;
+    node->last_wait_ms = strtoll(words[2].bytes, NULL, 10);
+    node_expect(node->last_wait_ms > 0, "a WAIT without end");
+    if (node->wait_error != NULL)
+        say(out, node->wait_error);
+    else
+        say_number(out, node->replicas);
+}
+
 static void run_command(struct node *node, const hf__slice *words, size_t count, hf__buffer *out)
 {
     snprintf(node->last_command, sizeof(node->last_command), "%.*s", (int)words[0].length,
@@ -191,6 +204,8 @@ static void run_command(struct node *node, const hf__slice *words, size_t count,
         run_time(node, out);
     } else if (is(words[0], "MGET")) {
         node_run_mget(node, words, count, out);
+    } else if (is(words[0], "WAIT")) {
+        run_wait(node, words, count, out);
     } else if (is(words[0], "SCRIPT")) {
         node->knows_scripts = true;
         say_bulk(out, hf__slice_text(hf__scripts[script_of(words[2])].sha1));

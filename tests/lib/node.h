@@ -60,6 +60,8 @@ struct node {
     const char *denied_command; /* what the script permissions names; NULL: nothing */
     const char *denied_key;
     const char *greeting_error; /* reply to INFO server, instead of the text */
+    int replicas;               /* that have acknowledged everything: what WAIT says */
+    const char *wait_error;     /* what it says instead; NULL: that */
     const char *denies;         /* a command that its users may not use; NULL: none */
     /* What it knows of itself as one of a quorum; see src/lua/join.lua. */
     bool votes;    /* this process, as its key hf:run says, */
@@ -72,6 +74,8 @@ struct node {
     int tomb_count; /* releases that asked for a tombstone */
     int subscribes, unsubscribes, observes;
     int joins;
+    int confirms_run, waits;
+    int64_t last_wait_ms;
     int pings;          /* on subscriptions */
     int messages;       /* published by scripts or tests */
     int64_t last_copy;  /* number of the last acquire; 0: it did not want to queue */

@@ -231,6 +231,22 @@ static void run_renew(script *s)
     node_expect(at == s->key_count, "keys left over");
 }
 
+/* ---- Confirm: lock [, holders]; value, lease [, owner] ---- */
+
+static void run_confirm(script *s)
+{
+    bool owned = s->argument_count == 3;
+    node_key *lock = script_find(s, 0);
+    node_expect(owned || s->argument_count == 2, "confirm takes two arguments, or three");
+    script_expect_keys(s, 0, owned ? "h" : "");
+    s->node->confirms_run++;
+    bool lives = !owned || script_live_holder(s, script_find(s, 1), s->arguments[0]) != NULL;
+    bool ours = lives && script_has_value(lock, s->arguments[owned ? 2 : 0]);
+    if (ours && !owned)
+        script_last_at_least(s, lock, script_number_of(s->arguments[1]));
+    say_number(s->out, ours);
+}
+
 /* ---- Refresh: locks, notes; values, leases or one for all ---- */
 
 enum { REFRESH_MAX = 64 }; /* as docs/wire.md says */
@@ -274,7 +290,7 @@ void node_run_script(int id, script *s)
         [HF__SCRIPT_REFRESH] = run_refresh,        [HF__SCRIPT_RENEW] = run_renew,
         [HF__SCRIPT_REVOKE] = script_run_revoke,   [HF__SCRIPT_BREAK] = script_run_break,
         [HF__SCRIPT_INSPECT] = script_run_inspect, [HF__SCRIPT_OBSERVE] = script_run_observe,
-        [HF__SCRIPT_JOIN] = script_run_join};
+        [HF__SCRIPT_JOIN] = script_run_join,       [HF__SCRIPT_CONFIRM] = run_confirm};
     node_expect(scripts[id] != NULL, "a script that no test needs");
     scripts[id](s);
 }

@@ -422,7 +422,8 @@ static hf__wish make_wish(int number, const stage_acquire *options)
         .warn = hf__span_ms(options->warn_ms),
         .on_event = options->deaf ? NULL : hear,
         .arg = &the_stage.holds[number],
-        .listens_later = options->listens_later};
+        .listens_later = options->listens_later,
+        .replicas = options->replicas};
     wish.prefix = slice_of("");
     wish.who.thread = options->thread != 0 ? options->thread : 1;
     if (options->name_length != 0)

@@ -115,6 +115,7 @@ typedef struct stage_acquire {
     bool deaf; /* no on_event */
     bool fair;
     bool listens_later;
+    int replicas;
 } stage_acquire; /* it polls if retry_interval_ms or max_retries is given, else it queues */
 
 typedef struct stage_token { /* what hf_detach() writes down */

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WIRES_MAX = 2 * (HF_LINKS_MAX + 1) };
+enum { WIRES_MAX = 2 * (HF_LINKS_MAX + 2) };
 
 typedef struct wire {
     bool used;

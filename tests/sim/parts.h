@@ -159,9 +159,9 @@ typedef struct sim_client {
     hf__core *core;
     hf__config config;
     uint64_t numbers;
-    uint64_t threads;            /* numbers of threads are never used twice */
-    int links[HF_LINKS_MAX + 1]; /* wire + 1; 0: none */
-    sim_denial denied;           /* what its user may not do */
+    uint64_t threads;                            /* numbers of threads are never used twice */
+    int links[HF_LINKS_MAX + HF__LINKS_BESIDES]; /* wire + 1; 0: none */
+    sim_denial denied;                           /* what its user may not do */
     sim_front fronts[LOCKS];
     uint64_t subscribed_run; /* the server process that its last subscription was made with */
     int64_t cut_ns;          /* when its subscription was cut last, in quiet times; 0: never */

@@ -6,7 +6,7 @@
 #include "rival.h"
 #include "stage.h"
 
-enum { COMMANDS, PUSH }; /* the links, by index: the one for messages is the last */
+enum { COMMANDS, PUSH, CAREFUL }; /* the links, by index */
 
 static inline void contest_begin(void)
 {
