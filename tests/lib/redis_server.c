@@ -114,7 +114,9 @@ static void run_server(const struct redis_server *server)
     struct arguments arguments = {.list = {"redis-server"}, .count = 1};
     char port[8];
     char tls_port[8];
+    char primary[20];
     (void)snprintf(port, sizeof(port), "%d", server->port);
+    (void)snprintf(primary, sizeof(primary), "127.0.0.1 %d", options->replica_of);
     (void)snprintf(tls_port, sizeof(tls_port), "%d", server->tls_port);
     add(&arguments, "--port", port);
     add(&arguments, "--bind", options->ipv6 ? "127.0.0.1 ::1" : "127.0.0.1");
@@ -126,6 +128,8 @@ static void run_server(const struct redis_server *server)
     add(&arguments, "--appendfsync", "always");
     if (options->password != NULL)
         add(&arguments, "--requirepass", options->password);
+    if (options->replica_of != 0)
+        add(&arguments, "--replicaof", primary);
     add_tls(&arguments, &options->tls, tls_port);
     for (size_t i = 0; options->extra != NULL && options->extra[i] != NULL; i += 2)
         add(&arguments, options->extra[i], options->extra[i + 1]);

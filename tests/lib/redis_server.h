@@ -31,6 +31,7 @@ struct redis_server_options {
     bool may_be_loading;         /* counts as started when it says LOADING */
     const char *password;        /* requirepass */
     struct redis_server_tls tls; /* listens for TLS too, on a port of its own */
+    int replica_of;              /* port of its primary on 127.0.0.1; 0: it is one itself */
     const char *const *extra;    /* more arguments, ended by NULL; must outlive the server */
 };
 
