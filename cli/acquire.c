@@ -26,6 +26,7 @@ struct acquire_options {
     const char *wait;
     int64_t ttl_ms;
     bool fair;
+    int64_t replicas;
     const char *owner;
     const char *label;
     const char *busy_code;
@@ -40,6 +41,8 @@ static const struct option options[] = {
     {0, "ttl", OPTION_TIME, PLACE(ttl_ms), "TIME", "how long it lasts without renewal (30)",
      HF_LEASE_MIN_MS, HF_MS_MAX, 0},
     {0, "fair", OPTION_FLAG, PLACE(fair), 0, "strictly first come, first served", 0, 0, 0},
+    {0, "replicas", OPTION_NUMBER, PLACE(replicas), "K", "so many replicas must have it too (0)", 0,
+     SESSION_REPLICAS_MAX, 0},
     {0, "owner", OPTION_TEXT, PLACE(owner), "ID", "share it with all who name the same owner", 0, 0,
      0},
     {0, "label", OPTION_TEXT, PLACE(label), "TEXT", "shown by status", 0, 0, 0},
@@ -107,7 +110,8 @@ static void try_it(struct attempt *attempt, const struct acquire_options *given,
                                  .owner = given->owner,
                                  .label = given->label,
                                  .no_renewal = true,
-                                 .fair = given->fair};
+                                 .fair = given->fair,
+                                 .replicas = (int)given->replicas};
     int64_t start_ms = instant_now_ms();
     hf_operation operation;
     hf_error error; /* not the attempt's, which may be filled before the call is back */

@@ -97,7 +97,8 @@ static void begin_acquire(struct job *job, int64_t wait_ms)
                                   .arg = job,
                                   .owner = plan->owner,
                                   .label = plan->label,
-                                  .fair = plan->fair};
+                                  .fair = plan->fair,
+                                  .replicas = plan->replicas};
     job->answered = hf_acquire_async(job->session->client, plan->name, &options, on_acquired, job,
                                      &job->operation, &job->answer) != HF_OK;
 }

@@ -22,6 +22,7 @@ struct job_plan {
     int on_lost;
     int busy_code; /* to exit with if others hold it */
     bool fair, foreground;
+    int replicas;
 };
 
 /* How it ended. The map feeds the enum and the words of --json. */

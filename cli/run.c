@@ -25,7 +25,7 @@ struct run_options {
     bool no_wait, fair, skip_ok, foreground;
     const char *wait, *busy_code, *kill_after;
     const char *command, *owner, *label;
-    int64_t ttl_ms, max_hold_ms, min_hold_ms;
+    int64_t ttl_ms, max_hold_ms, min_hold_ms, replicas;
     int on_lost;
 };
 
@@ -44,6 +44,8 @@ static const struct option options[] = {
     {0, "ttl", OPTION_TIME, PLACE(ttl_ms), "TIME", "the lease, which is renewed (30)",
      HF_LEASE_MIN_MS, HF_MS_MAX, 0},
     {0, "fair", OPTION_FLAG, PLACE(fair), 0, "strictly first come, first served", 0, 0, 0},
+    {0, "replicas", OPTION_NUMBER, PLACE(replicas), "K", "so many replicas must have it too (0)", 0,
+     SESSION_REPLICAS_MAX, 0},
     {0, "owner", OPTION_TEXT, PLACE(owner), "ID", "share the lock with all who name the same", 0, 0,
      0},
     {0, "label", OPTION_TEXT, PLACE(label), "TEXT", "shown to others who look at the lock", 0, 0,
@@ -92,6 +94,7 @@ static bool read_plan(const struct run_options *given, struct job_plan *plan)
                               .label = given->label,
                               .on_lost = given->on_lost,
                               .fair = given->fair,
+                              .replicas = (int)given->replicas,
                               .foreground = given->foreground};
     if (given->max_hold_ms > 0 && given->min_hold_ms > given->max_hold_ms) {
         say_error("--min-hold is longer than --max-hold");

@@ -39,7 +39,8 @@ extern const struct option_table session_table;
 enum {
     SESSION_TTL_MS = 30000, /* the lease, unless told otherwise */
     SESSION_ANY_LEASE = -1,
-    SESSION_URL_MAX = 4096
+    SESSION_URL_MAX = 4096,
+    SESSION_REPLICAS_MAX = 1000 /* that can be asked for */
 };
 
 struct session {

@@ -113,10 +113,14 @@ class Usage(Running):
 
     def test_help_names_every_option(self):
         output, _ = self.run_it('--help')
-        for name in ('-n', '-w', '-E', '-c', '--verbose', '--ttl', '--fair', '--owner', '--label',
+        for name in ('-n', '-w', '-E', '-c', '--verbose', '--ttl', '--fair', '--replicas', '--owner', '--label',
                      '--max-hold', '--min-hold', '--skip-ok', '--on-lost', '--kill-after',
                      '--foreground', '--json', 'HOLDFAST_FENCE', '122', '123'):
             self.assertIn(name, output)
+
+    def test_replicas_that_are_not_there(self):
+        _, error = self.run_it('-n', '--replicas', '1', self.lock, 'echo', 'never', code=69)
+        self.assertIn('0 of 1 replicas acknowledged', error)
 
     def test_verbose_says_how_long_it_waited(self):
         self.assertRegex(self.run_it('--verbose', self.lock, 'true')[1],

@@ -49,6 +49,14 @@ class Acquire(VerbTest):
         self.assertEqual(result.out, '')
         self.assertEqual(self.run_it('acquire', '-q', '-n', 'job').err, '')
 
+    def test_replicas_that_are_not_there(self):
+        result = self.expect(69, 'acquire', '-n', '--replicas', '2', 'job')
+        self.assertIn('0 of 2 replicas acknowledged', result.err)
+        self.assertEqual(self.server.cli('EXISTS', 'job'), '0')
+        self.expect(64, 'acquire', '--replicas', 'x', 'job')
+        self.expect(64, 'acquire', '--replicas', '1001', 'job')
+        self.expect(0, 'acquire', '-n', '--replicas', '0', 'job')
+
     def test_waits_for_it(self):
         token = self.acquire('job')
         other = self.start('acquire', '-w', '15', '--json', 'job')
