@@ -216,7 +216,7 @@ void hf__majority_granted(hf_hold *vote)
 /* That a vote is lost is not to say that the hold is. */
 static void end_extension(hf_hold *main, const hf_error *outcome)
 {
-    if (outcome->status == HF_ELOST && !hf__hold_expired(main))
+    if (outcome->status == HF_ELOST && hf__majority_deadline(main) > main->core->now.ns)
         hf__renew_end_first(main, HF_EUNAVAILABLE, "too few servers have extended it");
     else
         hf__renew_end_first(main, outcome->status, outcome->text);
