@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Winning a majority, and giving it back.
+/* Winning a majority.
  *
  * A try asks all servers at once, without queueing, and is over as soon as it is certain what it
  * comes to: a majority of votes is there, or cannot be any more. If it failed because others have
@@ -36,11 +36,6 @@ void hf__ballot_free(hf__ballot *ballot)
     hf__free(ballot);
 }
 
-static int servers_of(const hf_hold *main)
-{
-    return main->core->config.server_count;
-}
-
 /* ---- Counting ---- */
 
 typedef struct tally {
@@ -67,7 +62,7 @@ static void count_failed(const hf_hold *vote, tally *c)
 static tally count_votes(const hf_hold *main)
 {
     tally c = {0};
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         const hf_hold *vote = main->ballot->votes[i];
         if (vote == NULL)
             c.faults++; /* no memory for one */
@@ -87,7 +82,7 @@ static tally count_votes(const hf_hold *main)
 static int count_agreeing(const hf_hold *main, uint64_t fence)
 {
     int agreeing = 0;
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         const hf_hold *vote = main->ballot->votes[i];
         if (hf__vote_is_held(vote) && vote->fence == fence &&
             vote->link->server->floor >= fence + main->range - 1)
@@ -100,7 +95,7 @@ static int count_agreeing(const hf_hold *main, uint64_t fence)
 static uint64_t find_agreed(const hf_hold *main, uint64_t *highest)
 {
     *highest = 0;
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         const hf_hold *vote = main->ballot->votes[i];
         if (!hf__vote_is_held(vote))
             continue;
@@ -116,10 +111,10 @@ static uint64_t find_agreed(const hf_hold *main, uint64_t *highest)
  * so those servers are waited for that may still say so. */
 static bool may_agree(const hf_hold *main, int open)
 {
-    for (int i = 0; i < servers_of(main) && main->owner_length > 0; i++) {
+    for (int i = 0; i < hf__servers_of(main) && main->owner_length > 0; i++) {
         const hf_hold *vote = main->ballot->votes[i];
         int alike = 0;
-        for (int j = 0; j < servers_of(main) && hf__vote_is_held(vote); j++)
+        for (int j = 0; j < hf__servers_of(main) && hf__vote_is_held(vote); j++)
             alike += hf__vote_is_held(main->ballot->votes[j]) &&
                      main->ballot->votes[j]->fence == vote->fence;
         if (alike > 0 && alike < hf__quorum_size(main->core) &&
@@ -131,7 +126,7 @@ static bool may_agree(const hf_hold *main, int open)
 
 static void raise_fence(hf_hold *main, uint64_t fence)
 {
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         hf_hold *vote = main->ballot->votes[i];
         if (!hf__vote_is_held(vote))
             continue;
@@ -170,7 +165,7 @@ static void listen(hf_hold *main)
 /* Who joins the owner there would have another fence. A copy takes its place. */
 static void drop_others(hf_hold *main, uint64_t fence)
 {
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         if (hf__vote_is_held(main->ballot->votes[i]) && main->ballot->votes[i]->fence != fence)
             hf__vote_drop(main->ballot->votes[i]);
 }
@@ -178,7 +173,7 @@ static void drop_others(hf_hold *main, uint64_t fence)
 static void decide(hf_hold *main, uint64_t fence)
 {
     bool others_wait = false;
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         others_wait = others_wait || (hf__vote_is_held(main->ballot->votes[i]) &&
                                       main->ballot->votes[i]->place.passed);
     stop(main);
@@ -193,7 +188,7 @@ static void decide(hf_hold *main, uint64_t fence)
 static void clear(hf_hold *main)
 {
     stop(main);
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         if (main->ballot->votes[i] != NULL)
             hf__vote_drop(main->ballot->votes[i]);
 }
@@ -202,7 +197,7 @@ static bool may_queue(const hf_hold *main)
 {
     const hf__core *core = main->core;
     int deaf = 0;
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         deaf += core->servers[i].push_denied;
     return main->call->wait_ms != 0 && !main->call->polls && deaf == 0;
 }
@@ -211,7 +206,7 @@ static bool may_queue(const hf_hold *main)
 static void list_outcomes(const hf_hold *main, char *text, size_t size)
 {
     size_t length = strlen(text);
-    for (int i = 0; i < servers_of(main) && length + 1 < size; i++) {
+    for (int i = 0; i < hf__servers_of(main) && length + 1 < size; i++) {
         const hf_hold *vote = main->ballot->votes[i];
         const char *name = main->core->servers[i].url->display;
         const char *said = vote != NULL ? vote->vote->call.error.text : "out of memory";
@@ -229,19 +224,19 @@ static void list_outcomes(const hf_hold *main, char *text, size_t size)
 /* A refusal is not a fault: with a majority of servers that answer, the lock is busy. */
 static void explain(const hf_hold *main, const tally *c, hf_error *why)
 {
-    int needed = hf__quorum_size(main->core), others = servers_of(main) - needed;
+    int needed = hf__quorum_size(main->core), others = hf__servers_of(main) - needed;
     hf_status status = HF_EBUSY;
     if (c->final > others)
         status = HF_ESERVER;
     else if (c->faults > others)
         status = c->held + c->unknown >= needed ? HF_EUNKNOWN : HF_EUNAVAILABLE;
-    for (int i = 0; i < servers_of(main) && status == HF_ESERVER; i++) {
+    for (int i = 0; i < hf__servers_of(main) && status == HF_ESERVER; i++) {
         const hf_hold *vote = main->ballot->votes[i];
         hf_status said = vote != NULL ? vote->vote->call.error.status : HF_OK;
         if (said != HF_OK && !hf__may_pass(said))
             status = said;
     }
-    hf__fail(why, status, "%d of %d servers granted it", c->held, servers_of(main));
+    hf__fail(why, status, "%d of %d servers granted it", c->held, hf__servers_of(main));
     list_outcomes(main, why->text, sizeof(why->text));
 }
 
@@ -282,7 +277,7 @@ static void queue_up(hf_hold *main)
     take_ticket(main);
     listen(main);
     uint64_t number = hf__vote_number(main);
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         hf_hold *vote = ballot->votes[i];
         if (vote != NULL && !vote->vote->inquired &&
             (hf__vote_is_held(vote) || vote->stage == HF__HOLD_TRYING))
@@ -307,7 +302,7 @@ void hf__ballot_check(hf_hold *main)
             raise_fence(main, highest);
         else if (agreed > 0 && hf__majority_deadline(main) > main->core->now.ns)
             decide(main, agreed);
-    } else if (c.faults > servers_of(main) - quorum) {
+    } else if (c.faults > hf__servers_of(main) - quorum) {
         fail_try(main, &c);
     } else if (c.held + c.open < quorum && (c.held + c.busy >= quorum || c.open == 0)) {
         if (!may_queue(main))
@@ -377,7 +372,7 @@ void hf__ballot_go(hf_hold *main)
         main->call->try_ends = HF__NEVER;
         hf__acquire_set_timer(main->call);
     }
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         if (ballot->votes[i] == NULL)
             hf__vote_start(main, i, number, waits);
     ballot->under_way = true;
@@ -387,7 +382,7 @@ void hf__ballot_go(hf_hold *main)
 /* A server that has not answered by now is a fault. One that has queued it has. */
 static void note_silence(hf_hold *main)
 {
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         hf_hold *vote = main->ballot->votes[i];
         if (vote == NULL || vote->stage != HF__HOLD_TRYING || vote->place.number > 0)
             continue;
@@ -427,108 +422,4 @@ void hf__ballot_give_up(hf_hold *main, const hf_error *last)
 void hf__ballot_end(hf_hold *main)
 {
     clear(main);
-}
-
-/* ---- Giving back ---- */
-
-static void finish_release(hf_hold *main, hf_status status, const char *text)
-{
-    for (int i = 0; i < servers_of(main); i++)
-        if (main->ballot->votes[i] != NULL)
-            hf__vote_drop(main->ballot->votes[i]); /* goes on by itself */
-    if (status == HF_OK || status == HF_ELOST)
-        hf__stats_released(main, status == HF_OK, HF_REASON_GONE);
-    hf__release_end_call(main, status, text);
-    hf__hold_over(main);
-    hf__hold_settle(main);
-}
-
-/* What is certain once each server has been heard, or cannot be. With a majority that is free of
- * it, others can have the lock, whatever the rest has. Servers that granted it when it was decided
- * stand in for those that are silent, but not for one that had lost it. */
-static void check_release(hf_hold *main)
-{
-    int n = servers_of(main), quorum = hf__quorum_size(main->core);
-    int count[HF__RELEASE_WORDS] = {0};
-    for (int i = 0; i < n; i++)
-        count[main->ballot->words[i]]++;
-    int unheard = count[HF__UNHEARD] + count[HF__UNANSWERED];
-    int free = n - count[HF__NO_WORD] - unheard - count[HF__NOT_RELEASED];
-    int late = count[HF__NOT_RELEASED] == 0 ? count[HF__RELEASED_LATE] : 0;
-    if (count[HF__RELEASED] + late >= quorum)
-        finish_release(main, HF_OK, "");
-    else if (count[HF__NOT_RELEASED] > 0 &&
-             count[HF__RELEASED] + count[HF__NO_WORD] + unheard < quorum)
-        finish_release(main, HF_ELOST, "the lock was taken away before the release");
-    else if (count[HF__NO_WORD] == 0 && free >= quorum)
-        finish_release(main, HF_OK, "");
-    else if (count[HF__NO_WORD] == 0 && free + count[HF__UNANSWERED] >= quorum)
-        finish_release(main, HF_EUNKNOWN, "too few of the servers can be reached to tell");
-    else if (count[HF__NO_WORD] == 0)
-        finish_release(main, HF_EUNAVAILABLE, "too few of the servers can be reached");
-}
-
-/* It cannot be heard for now. What it has is given back in the background. */
-void hf__ballot_unheard(hf_hold *main, int server, bool was_asked)
-{
-    main->ballot->words[server] = was_asked ? HF__UNANSWERED : HF__UNHEARD;
-    check_release(main);
-}
-
-void hf__ballot_released(hf_hold *main, int server, bool released)
-{
-    unsigned char *word = &main->ballot->words[server];
-    if (*word == HF__ASKED_FOR)
-        *word = released ? HF__RELEASED_LATE : HF__NEVER_HELD;
-    else
-        *word = released ? HF__RELEASED : HF__NOT_RELEASED;
-    check_release(main);
-}
-
-static hf__release_word expected_word(const hf_hold *vote)
-{
-    if (hf__vote_is_held(vote))
-        return HF__NO_WORD;
-    return vote != NULL && vote->stage == HF__HOLD_TRYING ? HF__ASKED_FOR : HF__NEVER_HELD;
-}
-
-/* One that is still being asked for, or that lost its copy, has nothing to give back that counted.
- */
-void hf__ballot_release(hf_hold *main)
-{
-    hf__ballot *ballot = main->ballot;
-    hf__takeover_stop(main);
-    for (int i = 0; i < servers_of(main); i++) {
-        hf_hold *vote = ballot->votes[i];
-        ballot->words[i] = (unsigned char)expected_word(vote);
-        if (vote != NULL && ballot->words[i] == HF__NEVER_HELD)
-            hf__vote_drop(vote);
-    }
-    for (int i = 0; i < servers_of(main); i++) {
-        if (ballot->votes[i] == NULL || hf__vote_release(ballot->votes[i]))
-            continue;
-        ballot->words[i] = HF__NEVER_HELD;
-        hf__vote_drop(ballot->votes[i]);
-    }
-    check_release(main);
-}
-
-/* The caller does not wait any longer. */
-void hf__ballot_release_late(const hf_hold *main, hf_error *error)
-{
-    int silent = 0;
-    for (int i = 0; i < servers_of(main); i++)
-        silent += main->ballot->words[i] == HF__NO_WORD;
-    hf__fail(error, HF_EUNKNOWN,
-             "%d of %d servers gave no answer in time; the release goes on in the background",
-             silent, servers_of(main));
-}
-
-/* The leases are over: its votes, if they still have something to give back, do so by themselves.
- */
-void hf__ballot_release_over(hf_hold *main)
-{
-    hf_error late;
-    hf__ballot_release_late(main, &late);
-    finish_release(main, late.status, late.text);
 }

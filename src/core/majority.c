@@ -10,11 +10,6 @@
 #include "base/mutant.h"
 #include "core/quorum.h"
 
-static int servers_of(const hf_hold *main)
-{
-    return main->core->config.server_count;
-}
-
 static bool counts(const hf_hold *vote)
 {
     return hf__vote_is_held(vote) && !vote->vote->healed;
@@ -34,7 +29,7 @@ int64_t hf__majority_deadline(const hf_hold *main)
 {
     int64_t sorted[HF_SERVERS_MAX + 1] = {0};
     int count = 0;
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         if (counts(main->ballot->votes[i]))
             insert(sorted, count++, atomic_load(&main->ballot->votes[i]->deadline_ns));
     return sorted[HF__MUTANT(DEADLINE_FIRST) ? 0 : hf__quorum_size(main->core) - 1];
@@ -44,7 +39,7 @@ hf__instant hf__majority_confirmed_at(const hf_hold *main)
 {
     int64_t sorted[HF_SERVERS_MAX + 1] = {0};
     int count = 0;
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         if (counts(main->ballot->votes[i]))
             insert(sorted, count++, main->ballot->votes[i]->vote->confirmed.ns);
     return (hf__instant){sorted[hf__quorum_size(main->core) - 1]};
@@ -60,7 +55,7 @@ static void set_interval(hf_hold *vote, hf__span interval)
 
 void hf__majority_replan(hf_hold *main)
 {
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         hf_hold *vote = main->ballot->votes[i];
         if (hf__vote_is_held(vote) && vote->watch.interval.ns != main->watch.interval.ns)
             set_interval(vote, main->watch.interval);
@@ -69,7 +64,7 @@ void hf__majority_replan(hf_hold *main)
 
 void hf__majority_stop_renewals(hf_hold *main)
 {
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         if (hf__vote_is_held(main->ballot->votes[i]))
             set_interval(main->ballot->votes[i], hf__span_ms(0));
 }
@@ -79,7 +74,7 @@ void hf__majority_begin(hf_hold *main)
 {
     main->ballot->confirmed = hf__majority_confirmed_at(main);
     hf__majority_replan(main);
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         hf_hold *vote = main->ballot->votes[i];
         main->ballot->missing[i] = main->core->now;
         if (vote != NULL && vote->stage != HF__HOLD_HELD && vote->stage != HF__HOLD_TRYING)
@@ -92,7 +87,7 @@ void hf__majority_begin(hf_hold *main)
 static bool may_heal(const hf_hold *main, int server)
 {
     int renewed = 0;
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         const hf_hold *vote = main->ballot->votes[i];
         renewed += counts(vote) && hf__before(main->ballot->missing[server], vote->vote->confirmed);
     }
@@ -101,7 +96,7 @@ static bool may_heal(const hf_hold *main, int server)
 
 static void heal(hf_hold *main)
 {
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         hf__ballot *ballot = main->ballot;
         if (ballot->votes[i] != NULL || !may_heal(main, i))
             continue;
@@ -162,7 +157,7 @@ static bool has_extended(const hf_hold *main, int server)
 static void count_extensions(const hf_hold *main, int *open, int *done)
 {
     *open = *done = 0;
-    for (int i = 0; i < servers_of(main); i++) {
+    for (int i = 0; i < hf__servers_of(main); i++) {
         const hf_hold *vote = main->ballot->votes[i];
         *done += counts(vote) && has_extended(main, i);
         *open += counts(vote) && !has_extended(main, i) && vote->vote->extending;
@@ -194,7 +189,7 @@ void hf__majority_extend(hf_hold *main)
         return;
     main->ballot->extending = true;
     main->ballot->extended = 0;
-    for (int i = 0; i < servers_of(main); i++)
+    for (int i = 0; i < hf__servers_of(main); i++)
         if (hf__vote_is_held(main->ballot->votes[i]))
             extend_vote(main->ballot->votes[i], lease);
 }

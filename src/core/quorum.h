@@ -8,7 +8,8 @@
  *
  *   standing.c   whether a server has a vote, its clock and its fences
  *   vote.c       one vote: how it begins, gives way and ends, and what the ballot hears of it
- *   ballot.c     winning: try, queue, decide, give up, release
+ *   ballot.c     winning: try, queue, decide, give up
+ *   handback.c   and giving back
  *   majority.c   keeping: deadline, extensions, copies that were lost
  *   takeover.c   handing on: detach, and attach by a token
  */
@@ -66,6 +67,11 @@ struct hf__ballot {
 static inline int hf__quorum_size(const hf__core *core)
 {
     return core->config.server_count / 2 + 1;
+}
+
+static inline int hf__servers_of(const hf_hold *main)
+{
+    return main->core->config.server_count;
 }
 
 static inline int hf__vote_server(const hf_hold *vote)

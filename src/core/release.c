@@ -61,7 +61,7 @@ void hf__release_in_background(hf_hold *hold)
     hold->give_up = hf__later(hold->give_up, hf__after(core->now, lasts_at_most(hold)));
     hf__timer_set(&core->timers, &hold->timer, hold->give_up);
     if (hold->ballot != NULL)
-        hf__ballot_release(hold);
+        hf__handback_start(hold);
     else
         hf__link_submit(request_of(hold));
 }
@@ -130,7 +130,7 @@ void hf__release_call_timer(hf__call *call)
     hf_hold *hold = call->hold;
     hf_error late;
     if (hold->ballot != NULL) {
-        hf__ballot_release_late(hold, &late);
+        hf__handback_late(hold, &late);
         hf__release_end_call(hold, late.status, late.text);
     } else if (call->error.status != HF_OK)
         hf__release_end_call(hold, call->error.status, call->error.text);
@@ -147,7 +147,7 @@ void hf__release_timer(hf_hold *hold)
         if (!hf__vote_of_nobody(hold))
             hf__log(core, HF_LOG_WARNING, "a release was not answered; its lease is over now");
         if (hold->ballot != NULL) {
-            hf__ballot_release_over(hold);
+            hf__handback_over(hold);
             return;
         }
         if (hold->call != NULL)

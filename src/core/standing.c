@@ -26,7 +26,7 @@
 enum {
     LOOK_MS = 500, /* how often a server without a vote is asked whether it has one now */
     UPTIME_MARGIN_MS = 1000,
-    CLOCKS_AGREE_US = 1000000,
+    CLOCKS_AGREE_US = 500000,
     SLACK_US = 10000,         /* how far a proposed fence is ahead of the clocks, */
     FLOOR_AHEAD_US = 2000000, /* and a floor of the fences; */
     FLOOR_NEAR_US = 1000000   /* raised when less than that is left */

@@ -724,11 +724,13 @@ void hf__ballot_go(hf_hold *main);        /* begins a try, or goes on */
 void hf__ballot_give_up(hf_hold *main, const hf_error *last);
 void hf__ballot_try_ends(hf_hold *main); /* its time is up */
 void hf__ballot_end(hf_hold *main);      /* its acquire has come to nothing */
-void hf__ballot_release(hf_hold *main);
-void hf__ballot_released(hf_hold *main, int server, bool released);
-void hf__ballot_unheard(hf_hold *main, int server, bool was_asked);
-void hf__ballot_release_late(const hf_hold *main, hf_error *error); /* to be told to its caller */
-void hf__ballot_release_over(hf_hold *main);                        /* nothing can be left of it */
+
+/* handback.c */
+void hf__handback_start(hf_hold *main);
+void hf__handback_released(hf_hold *main, int server, bool released);
+void hf__handback_unheard(hf_hold *main, int server, bool was_asked);
+void hf__handback_late(const hf_hold *main, hf_error *error); /* to be told to its caller */
+void hf__handback_over(hf_hold *main);                        /* nothing can be left of it */
 void hf__ballot_check_all(hf__core *core);
 
 /* majority.c */

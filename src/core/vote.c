@@ -426,7 +426,7 @@ void hf__vote_unreachable(hf_hold *vote)
     if (main == NULL || main->stage != HF__HOLD_RELEASING)
         return;
     let_go(vote);
-    hf__ballot_unheard(main, server, vote->requests[HF__REQUEST_RELEASE].unanswered);
+    hf__handback_unheard(main, server, vote->requests[HF__REQUEST_RELEASE].unanswered);
 }
 
 void hf__vote_released(hf_hold *vote, bool released)
@@ -436,5 +436,5 @@ void hf__vote_released(hf_hold *vote, bool released)
     if (main == NULL || main->stage != HF__HOLD_RELEASING)
         return; /* one that ended without a grant, and was given back in case that there was one */
     let_go(vote);
-    hf__ballot_released(main, server, released);
+    hf__handback_released(main, server, released);
 }

@@ -6,8 +6,9 @@
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 how many fences,
 --      5 number of this copy, or 0: do not queue, 6 owner, if any
---      On a quorum also 4 may be 0: a copy of a hold, which has the fence below the proposed one; 6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the
---      queue, which is the same at all servers; 0: none, it does not queue
+--      On a quorum also: 4 may be 0, for a copy of a hold, which has the fence below the proposed one,
+--      6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the queue, which is
+--      the same at all servers; 0: none, it does not queue
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
 --    {0, remaining ms, value}    busy: held with that value; -1 ms when it never expires
