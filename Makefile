@@ -67,6 +67,7 @@ sim-quorum: sim-build
 mutants: sim-build
 	@$(SIM) --mutants
 	@$(QUORUM) --mutants
+	@tests/unit/mutants.py $(BUILD)/sim/tests/unit
 
 chaos: sim-build
 	@$(BUILD)/sim/tests/chaos/holdfast-chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
