@@ -5,7 +5,7 @@
  *                       --go-on                            something, or names them all
  *   holdfast-quorum-sim --seed S [--trace]                 one run, with its trace
  *   holdfast-quorum-sim --nodes N ...                      always so many servers
- *   holdfast-quorum-sim --scenario jump|rolling|floor|contenders with a known end
+ *   holdfast-quorum-sim --scenario NAME                    a story with a known end (scenario.c)
  *   holdfast-quorum-sim --mutants                          every mutant must be caught
  *   holdfast-quorum-sim --mutant NAME --seeds N            how soon one is
  *

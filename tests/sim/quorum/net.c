@@ -218,6 +218,19 @@ void net_make_deaf(world *w, int client_index, int node_index)
     world_log(w, "client %d: its subscription at %d is deaf", client_index, node_index);
 }
 
+/* Everything that is said from now on, apart from messages, arrives after that. */
+void net_hold_back(world *w, int client_index, int node_index, bool to_server, int64_t length_ns)
+{
+    const client *c = &w->clients[client_index];
+    for (int i = 0; i < c->config.links; i++) {
+        int index = c->links[node_index * (c->config.links + 1) + i] - 1;
+        if (index < 0)
+            continue;
+        sim_wire *wire = &w->nodes[node_index].wires[index];
+        *(to_server ? &wire->last_to_server_ns : &wire->last_to_client_ns) = w->now_ns + length_ns;
+    }
+}
+
 /* ---- What arrives ---- */
 
 static void to_server(node *n, event *e)

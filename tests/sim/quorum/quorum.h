@@ -7,7 +7,8 @@
  *   world.c    the queue of events, the trace    net.c       wires between clients and servers
  *   node.c     servers and their clocks          nemesis.c   what goes wrong, and with how many
  *   client.c   clients and their clocks          scenario.c  stories with a known end
- *   actor.c    what applications do              mutants.c   deliberate bugs that must be caught
+ *   actor.c    what applications do              give_way.c  more of them
+ *   mutants.c  deliberate bugs that must be caught
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -263,6 +264,7 @@ void net_send(world *world, int client, int link, const char *bytes, size_t coun
 void net_break(node *node, int wire);
 void net_break_all(node *node, bool clients_learn);
 void net_make_deaf(world *world, int client, int node); /* the subscription */
+void net_hold_back(world *world, int client, int node, bool to_server, int64_t length_ns);
 void net_handle(world *world, event *event);
 
 /* client.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stories with a known end.
+/* Stories with a known end; those of give_way.c are among them.
  *
  * jump: the counter-example to locks on a majority. Five servers A to E; a gets A, B and C while D
  * and E are out of its reach. As long as clocks are right, b, who reaches C, D and E, is refused.
@@ -14,20 +14,21 @@
  * not know. B forgets it. b, who cannot reach C, must not let B vote again by what it had read of C
  * before: with A and B it would get a smaller fence. When it reaches C again, all is well.
  *
+ * unheld: B's clock is ahead, and a must make its fence known at A. A's copy has expired when that
+ * comes: what A says to it is not a vote, and what a gets at last is what b, who reaches A and C,
+ * does not get.
+ *
+ * pause: a stands still from the moment in which it has asked for the lock until the lease is over.
+ * The answers, which it finds then, are worth nothing: b has it.
+ *
  * contenders: ten clients that want one lock at the same moment get it one after the other, and how
  * many script calls that takes is shown. */
 #include <stdio.h>
 #include <string.h>
 
-#include "quorum.h"
+#include "scenario.h"
 
 static bool silent;
-
-#define EXPECT(w, condition)                                                     \
-    do {                                                                         \
-        if (!(condition))                                                        \
-            world_fail(w, "line %d: not as expected: %s", __LINE__, #condition); \
-    } while (0)
 
 static plan calm_plan(int nodes, int clients)
 {
@@ -51,7 +52,7 @@ static plan calm_plan(int nodes, int clients)
                   .work_ms = 10};
 }
 
-static sim_wish plain_wish(const world *w, int client_index)
+sim_wish story_wish(const world *w, int client_index)
 {
     return (sim_wish){.owner = NO_OWNER,
                       .party = w->clients[client_index].actors[0].party,
@@ -67,17 +68,16 @@ static bool nobody_acquires(const world *w)
     return true;
 }
 
-/* One try, or with patience; NULL: refused. */
-static handle *acquire(world *w, int index, int64_t interval_ms, int64_t wait_ms)
+handle *story_acquire(world *w, int index, int64_t interval_ms, int64_t wait_ms)
 {
-    sim_wish wanted = plain_wish(w, index);
+    sim_wish wanted = story_wish(w, index);
     wanted.interval_ms = interval_ms;
     actor_acquire(w, index, 0, wanted, (hf__call){.wait_ms = wait_ms});
     world_run_until(w, w->now_ns + MS(1000 + wait_ms), nobody_acquires);
     return actor_handle(&w->clients[index], 0);
 }
 
-static void let_go(world *w, int index, handle *h)
+void story_let_go(world *w, int index, handle *h)
 {
     hf__event e = {.kind = HF__EVENT_LET_GO, .hold = h->hold};
     h->hold = NULL;
@@ -85,16 +85,21 @@ static void let_go(world *w, int index, handle *h)
     world_run_until(w, w->now_ns + MS(100), NULL);
 }
 
-/* New servers get their votes, and everybody is connected to all of them. */
-static void begin(world *w)
+void story_begin(world *w)
 {
     for (int i = 0; i < w->plan.clients; i++) {
         client_start(w, i);
-        handle *h = acquire(w, i, 0, 3000);
+        handle *h = story_acquire(w, i, 0, 3000);
         EXPECT(w, h != NULL);
         if (h != NULL)
-            let_go(w, i, h);
+            story_let_go(w, i, h);
     }
+}
+
+void story_ends(const world *w, const char *how)
+{
+    if (!silent && w->seed == 1 && w->failure[0] == '\0')
+        puts(how);
 }
 
 /* ---- jump ---- */
@@ -103,19 +108,19 @@ static void tell_jump(world *w, bool jumps)
 {
     static const bool d_and_e[NODES_MAX] = {[3] = true, [4] = true};
     static const bool a_and_b[NODES_MAX] = {[0] = true, [1] = true};
-    begin(w);
+    story_begin(w);
     nemesis_part(w, 0, d_and_e, MS(60000), true);
     nemesis_part(w, 1, a_and_b, MS(60000), true);
-    handle *a = acquire(w, 0, 0, 0);
+    handle *a = story_acquire(w, 0, 0, 0);
     EXPECT(w, a != NULL);
-    EXPECT(w, acquire(w, 1, 0, 0) == NULL);
+    EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
     if (a == NULL)
         return;
     if (jumps) {
         w->plan.kind = KIND_JUMPY; /* from here on only fences are promised */
         nemesis_jump(&w->nodes[2], 10000000);
     }
-    handle *b = acquire(w, 1, 0, 0);
+    handle *b = story_acquire(w, 1, 0, 0);
     EXPECT(w, check_valid(w, &w->clients[0], a));
     EXPECT(w, (b != NULL) == jumps);
     if (b == NULL)
@@ -142,7 +147,7 @@ static void restart_one(world *w, int index, const handle *a)
         world_run_until(w, w->now_ns + MS(300), NULL);
         nemesis_notice_votes(w);
         EXPECT(w, check_valid(w, &w->clients[0], a));
-        EXPECT(w, acquire(w, 1, 0, 0) == NULL);
+        EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
         if (w->failure[0] != '\0')
             return;
     }
@@ -152,8 +157,8 @@ static void restart_one(world *w, int index, const handle *a)
 
 static void tell_rolling(world *w)
 {
-    begin(w);
-    const handle *a = acquire(w, 0, w->plan.lease_max_ms / 3, 0);
+    story_begin(w);
+    const handle *a = story_acquire(w, 0, w->plan.lease_max_ms / 3, 0);
     EXPECT(w, a != NULL);
     for (int i = 0; i < w->plan.nodes && w->failure[0] == '\0'; i++)
         restart_one(w, i, a);
@@ -171,29 +176,81 @@ static void tell_rolling(world *w)
 static void tell_floor(world *w)
 {
     static const bool only_a[NODES_MAX] = {[0] = true}, only_c[NODES_MAX] = {[2] = true};
-    begin(w);
+    story_begin(w);
     nemesis_part(w, 0, only_a, MS(60000), true);
     nemesis_part(w, 1, only_c, MS(60000), true);
     w->plan.kind = KIND_JUMPY;
     nemesis_jump(&w->nodes[2], 3600000000);
-    handle *a = acquire(w, 0, 0, 2000);
+    handle *a = story_acquire(w, 0, 0, 2000);
     EXPECT(w, a != NULL);
     if (a == NULL)
         return;
     uint64_t fence = a->fence;
-    let_go(w, 0, a);
+    story_let_go(w, 0, a);
     nemesis_forget(&w->nodes[1], NULL, "nothing");
     for (int64_t until_ns = w->now_ns + MS(3 * w->plan.max_lease_ms); w->now_ns < until_ns;) {
         world_run_until(w, w->now_ns + MS(300), NULL);
-        EXPECT(w, acquire(w, 1, 0, 0) == NULL);
+        EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
         if (w->failure[0] != '\0')
             return;
     }
     w->clients[0].parted_until_ns = w->clients[1].parted_until_ns = w->now_ns;
-    const handle *b = acquire(w, 1, 0, 5000);
+    const handle *b = story_acquire(w, 1, 0, 5000);
     EXPECT(w, b != NULL && b->fence > fence);
     if (!silent)
         printf("floor: a server that forgot a fence voted again when others knew it\n");
+}
+
+/* ---- unheld ---- */
+
+/* Until A and B have granted it, which the client does not know yet. */
+static void run_until_granted(world *w, const sim_wish *wish)
+{
+    int64_t until_ns = w->now_ns + MS(1000);
+    while (w->now_ns < until_ns && !(node_has(&w->nodes[0], wish, wish->label) &&
+                                     node_has(&w->nodes[1], wish, wish->label)))
+        world_run_until(w, w->now_ns + 1000, NULL);
+    EXPECT(w, w->now_ns < until_ns);
+}
+
+static void tell_unheld(world *w)
+{
+    static const bool only_b[NODES_MAX] = {[1] = true}, only_c[NODES_MAX] = {[2] = true};
+    story_begin(w);
+    nemesis_part(w, 0, only_c, MS(60000), true);
+    nemesis_part(w, 1, only_b, MS(60000), true);
+    w->plan.kind = KIND_JUMPY;
+    nemesis_jump(&w->nodes[1], 60000000);
+    actor_acquire(w, 0, 0, story_wish(w, 0), (hf__call){.wait_ms = 3000});
+    run_until_granted(w, &w->clients[0].actors[0].subject.wish);
+    nemesis_jump(&w->nodes[0], 10000000);
+    world_run_until(w, w->now_ns + MS(3000), nobody_acquires);
+    handle *a = actor_handle(&w->clients[0], 0);
+    EXPECT(w, a != NULL);
+    EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
+    if (w->failure[0] != '\0')
+        return;
+    uint64_t fence = a->fence;
+    story_let_go(w, 0, a);
+    const handle *b = story_acquire(w, 1, 0, 2000);
+    EXPECT(w, b != NULL && b->fence > fence);
+    story_ends(w, "unheld: a copy that was lost did not count when a fence was made known to it");
+}
+
+/* ---- pause ---- */
+
+static void tell_pause(world *w)
+{
+    w->plan.reply_timeout_ms = w->plan.call_timeout_ms = 3 * w->plan.lease_max_ms; /* patient */
+    story_begin(w);
+    w->plan.kind = KIND_WITHIN; /* who is paused keeps others waiting */
+    actor_acquire(w, 0, 0, story_wish(w, 0), (hf__call){.wait_ms = 0});
+    client_pause(w, 0, MS(w->plan.lease_max_ms + 500));
+    world_run_until(w, w->now_ns + MS(w->plan.lease_max_ms + 100), NULL);
+    EXPECT(w, story_acquire(w, 1, 0, 0) != NULL);
+    world_run_until(w, w->now_ns + MS(1000), nobody_acquires);
+    EXPECT(w, !w->clients[0].paused && actor_handle(&w->clients[0], 0) == NULL);
+    story_ends(w, "pause: what was granted long ago was not believed");
 }
 
 /* ---- contenders ---- */
@@ -210,7 +267,7 @@ static void tell_contenders(world *w)
     for (int i = 0; i < CONTENDERS; i++)
         client_start(w, i);
     for (int i = 0; i < CONTENDERS; i++)
-        actor_acquire(w, i, 0, plain_wish(w, i), (hf__call){.wait_ms = -1});
+        actor_acquire(w, i, 0, story_wish(w, i), (hf__call){.wait_ms = -1});
     w->plan.scripted = false; /* who has got it works, and releases */
     w->resting = true;        /* and does nothing more */
     world_run_until(w, MS(60000), nobody_is_left);
@@ -240,6 +297,10 @@ static const struct story {
     {"rolling", 3, 2, 1, tell_rolling},
     {"rolling", 5, 2, 1, tell_rolling},
     {"floor", 3, 2, 1, tell_floor},
+    {"inquiry", 3, 3, 20, tell_inquiry},
+    {"late", 3, 3, 20, tell_late},
+    {"unheld", 3, 2, 20, tell_unheld},
+    {"pause", 3, 2, 20, tell_pause},
     {"contenders", 3, CONTENDERS, CONTENDER_RUNS, tell_contenders},
     {"contenders", 5, CONTENDERS, CONTENDER_RUNS, tell_contenders},
 };
