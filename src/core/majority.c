@@ -171,6 +171,8 @@ static void extend_vote(hf_hold *vote, hf__span lease)
         return; /* an earlier one, which asks for as much */
     if (vote->vote->extending) {
         call->lease = lease; /* goes again if a copy for less is under way */
+        if (vote->longest_lease.ns < lease.ns)
+            vote->longest_lease = lease;
         return;
     }
     *call = (hf__call){.kind = HF__CALL_EXTEND,

@@ -315,6 +315,7 @@ void hf__vote_seen(hf_hold *vote, uint64_t ticket)
 
 void hf__vote_granted(hf_hold *vote, hf__instant sent, bool others_wait)
 {
+    hf__standing_leave_gate(vote); /* a message may come while its check waits there */
     vote->vote->confirmed = sent;
     vote->place.passed = others_wait;
 }

@@ -33,7 +33,8 @@ for _ = 1, 1000 do
             call('ZADD', KEYS[5], now + lease, heir)
             call('PEXPIRE', KEYS[5], lease)
         end
-        local fence = mint(kept, tonumber(range), heir_lease, #first - 1)
+        local copy = range == '0' and 1 or 0 -- gets a new fence here, and counts back from the next
+        local fence = mint(kept, range + copy, heir_lease, #first - 1) + copy
         -- A permission that is missing must not undo what was done.
         redis.pcall('PUBLISH', channel, string.format('g %s %s %.0f %s %d',
                     string.match(heir, ':(%d+)@') or 0, n, fence, lease, #first - 1))

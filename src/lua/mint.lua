@@ -1,13 +1,16 @@
--- Pasted into acquire, release and break: fences. Needs `call`, `clock` (server time in us, or
--- the proposed fence if that is more), `now`
--- (in ms), `keep` (ms for which a fence is kept at least) and KEYS 2 the queue, 3 the fence, 4 the
--- notes.
+-- Pasted into acquire, release and break: fences. Needs `call`, `clock` (server time in us, or the
+-- proposed fence if that is more), `now` (in ms), `keep` (ms for which a fence is kept at least) and
+-- KEYS 2 the queue, 3 the fence, 4 the notes.
 --
 -- Mints `range` fences above the last one, which is kept, and returns the first; `waiting`: how many
--- wait. Marks behind the number: '+' the queue must be looked at, '*' the holder wants to know when
+-- wait. With a range of 0, for a copy of a hold, `clock` is the fence behind that of the hold, which is
+-- kept then, unless a larger one was given to somebody: nobody else may find that one under this hold. Marks behind the number: '+' the queue must be looked at, '*' the holder wants to know when
 -- somebody begins to wait, '@' somebody watches.
 local function mint(kept, range, lease, waiting)
     local first = math.max(clock, tonumber(string.match(kept or '', '^%d+') or 0) + 1)
+    if range == 0 and first > clock then
+        first = first + 1
+    end
     local top = first + range - 1
     local marks = range > 1 and '*' or ''
     if waiting == 0 and call('ZCARD', KEYS[2]) > 0 then

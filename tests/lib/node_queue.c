@@ -32,7 +32,9 @@ int64_t queue_mint(const script *s, int64_t last, int64_t range, int64_t lease, 
                    int64_t keep_ms)
 {
     char text[64];
-    int64_t first = script_larger(last + 1, s->clock_us), top = first + range - 1;
+    int64_t first = script_larger(last + 1, s->clock_us);
+    first += range == 0 && first > s->clock_us; /* a copy, and somebody has a larger one */
+    int64_t top = first + range - 1;
     if (waiting == 0) {
         prune(s);
         waiting = script_find(s, KEY_QUEUE) != NULL;
@@ -223,7 +225,9 @@ void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep
         queue_share(s, value, next->lease);
     size_t waiting = queue_count(s);
     bool watched = queue_is_watched(s);
-    int64_t minted = queue_mint(&minting, last, next->range, next->lease, waiting, keep_ms);
+    bool copy = next->range == 0;
+    int64_t minted =
+        queue_mint(&minting, last, next->range + copy, next->lease, waiting, keep_ms) + copy;
     snprintf(rest, sizeof(rest), " %" PRId64 " %" PRId64 " %" PRId64 " %d", next->copy, minted,
              next->lease, waiting > 0);
     queue_tell(s, value, 'g', rest);

@@ -117,7 +117,7 @@ static int64_t acquire_bound_ns(const world *w, const hf__call *call)
     if (call->wait_ms > 0)
         return MS(call->wait_ms);
     return MS((call->max_retries + 1) * w->plan.call_timeout_ms +
-              call->max_retries * hf__span_to_ms(call->retry_interval));
+              call->max_retries * hf__span_to_ms(call->retry_interval) * 3 / 2); /* pauses vary */
 }
 
 void actor_acquire(world *w, int index, int number, sim_wish wish, hf__call call)

@@ -55,7 +55,7 @@ static void asked_for(node *n, handle *h, uint64_t number)
     const plan *p = &n->world->plan;
     if (number < h->first_healed)
         renewed(n, h, number);
-    if (number < h->first_healed || number == h->healed[n->index])
+    if (number < h->first_healed || number <= h->healed[n->index])
         return;
     unsigned others = h->renewed[n->index] & ~(1u << n->index);
     if (__builtin_popcount(others) < p->quorum)

@@ -116,7 +116,7 @@ void leaks_check_end(world *w)
     for (int i = 0; i < w->plan.nodes && w->plan.kind != KIND_JUMPY; i++) {
         node *n = &w->nodes[i];
         node_set_clock(n);
-        if (n->jumped_us > -BACK_MAX_MS * 1000) /* else what it has may last for an hour */
+        if (n->put_back_us < BACK_MAX_MS * 1000) /* else what it has may last for an hour */
             sim_server_keys(n->server, see_key, n);
     }
     for (int i = 0; i < w->plan.clients; i++)

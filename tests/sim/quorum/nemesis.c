@@ -122,6 +122,7 @@ static void interruptions(world *w, node *n)
 void nemesis_jump(node *n, int64_t jump_us)
 {
     n->jumped_us += jump_us;
+    n->put_back_us -= jump_us < 0 ? jump_us : 0;
     world_log(n->world, "server %d: clock jumps by %lld ms", n->index, (long long)(jump_us / 1000));
 }
 

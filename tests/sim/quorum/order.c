@@ -100,10 +100,12 @@ static const actor *first_waiter(const world *w, int lock)
     return NULL;
 }
 
-/* Messages take milliseconds; who is told nothing looks again after a third of his lease. */
+/* Messages take milliseconds; who is told nothing looks again after a third of his lease, and who
+ * was not subscribed yet when it asked, after one pause or two. */
 void order_check(world *w)
 {
-    int64_t bound_ns = MS(w->plan.lease_min_ms / 4 + w->plan.lease_max_ms / 100);
+    enum { PAUSE_MS = 200 };
+    int64_t bound_ns = MS(PAUSE_MS + w->plan.lease_min_ms / 4 + w->plan.lease_max_ms / 100);
     for (int i = 0; w->plan.kind == KIND_QUIET && w->plan.dead == 0 && i < w->plan.locks; i++) {
         const actor *waiter = somebody_holds(w, i) ? NULL : first_waiter(w, i);
         if (waiter == NULL)

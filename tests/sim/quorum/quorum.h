@@ -70,7 +70,8 @@ typedef struct node {
     bool forgot; /* it was restarted without all of its memory, and has no vote since */
     int64_t stalled_until_ns, slow_until_ns;
     int64_t rate_ppm, offset_us;
-    int64_t jumped_us; /* of its offset: what is not right */
+    int64_t jumped_us;   /* of its offset: what is not right */
+    int64_t put_back_us; /* by all its jumps: so much longer may last what it has */
     sim_image *old_copy;
     sim_wire wires[WIRES_MAX];
 } node;
