@@ -318,6 +318,8 @@ void hf__vote_granted(hf_hold *vote, hf__instant sent, bool others_wait)
     hf__standing_leave_gate(vote); /* a message may come while its check waits there */
     vote->vote->confirmed = sent;
     vote->place.passed = others_wait;
+    /* It has joined its owner past those who wait, and gives way if it has to wait itself. */
+    vote->vote->inquired = vote->vote->inquired || others_wait;
 }
 
 void hf__vote_confirmed(hf_hold *vote, hf__instant sent)
