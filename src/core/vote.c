@@ -339,6 +339,8 @@ void hf__vote_confirmed(hf_hold *vote, hf__instant sent)
         hf__takeover_confirmed(vote);
     else if (v->main != NULL && v->main->stage == HF__HOLD_HELD)
         hf__majority_confirmed(vote);
+    else if (v->main != NULL)
+        hf__ballot_check(v->main); /* a floor that it waits for may have been refused */
 }
 
 /* All servers that a try asks are proposed the same, though it may take a while until the last of

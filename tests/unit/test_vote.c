@@ -88,6 +88,35 @@ static void the_lock_is_ours_when_a_majority_hands_it_on(void **state)
     end();
 }
 
+/* A fence is believed when a majority has noted that it may be. Servers that refuse to do so for a
+ * moment, such as for want of memory, are asked again, although nothing else happens. */
+static void a_floor_that_was_refused_is_asked_for_again(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 3; i++) {
+        RIVAL_AT(i);
+        RIVAL_ACQUIRES("x", .number = 1, .lease = 600000);
+    }
+    ACQUIRE(1, "x", .wait_ms = -1);
+    ADVANCE_MS(2500); /* the floors of then are too low by now */
+    for (int i = 0; i < 3; i++)
+        mute(PUSHES(i));
+    for (int i = 0; i < 3; i++) {
+        RIVAL_AT(i);
+        rival_release("x", 1);
+    }
+    for (int i = 0; i < 5; i++) /* the first two are asked with the second grant and the third */
+        node_say(&S.nodes[i % 3], "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    for (int i = 0; i < 3; i++)
+        unmute(PUSHES(i));
+    assert_int_equal(count_votes("x"), 3);
+    EXPECT_WAITING(1);
+    ADVANCE_MS(10000);
+    EXPECT(1, HF_OK);
+    end();
+}
+
 static void a_vote_is_kept_while_others_are_waited_for(void **state)
 {
     (void)state;
@@ -369,6 +398,7 @@ int main(void)
         cmocka_unit_test(who_waits_queues_with_one_ticket_everywhere),
         cmocka_unit_test(tickets_of_a_client_are_all_different),
         cmocka_unit_test(the_lock_is_ours_when_a_majority_hands_it_on),
+        cmocka_unit_test(a_floor_that_was_refused_is_asked_for_again),
         cmocka_unit_test(a_vote_is_kept_while_others_are_waited_for),
         cmocka_unit_test(a_vote_that_is_lost_while_others_are_waited_for_is_asked_for_again),
         cmocka_unit_test(who_gives_up_leaves_nothing_behind),
