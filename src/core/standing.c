@@ -350,15 +350,24 @@ bool hf__standing_greeted(hf__link *link, uint64_t uptime_s)
         return true;
     memcpy(server->run_id, link->run_id, sizeof(server->run_id));
     server->known_since = link->core->now;
-    server->uptime = hf__span_ms((int64_t)uptime_s * 1000);
+    server->uptime = hf__span_ms(hf__sane_ms((int64_t)uptime_s * 1000));
     server->votes = server->is_due = false;
     server->base = server->floor = server->joins_from = 0;
     server->floor_at = (hf__instant){0};
     return true;
 }
 
+/* Clocks, bases and floors become proposals to all the other servers, and would spoil their fences
+ * for good. */
+static bool is_sane(int64_t number)
+{
+    return number == 0 || hf__is_fence((uint64_t)number);
+}
+
 void hf__standing_clock(hf__link *link, hf__wall wall)
 {
+    if (!is_sane(wall.us))
+        return;
     link->server->wall = wall;
     link->server->wall_at = link->greeted;
 }
@@ -369,7 +378,8 @@ void hf__standing_told(hf__link *link, hf__slice text)
     size_t length = strlen(link->run_id);
     uint64_t base;
     if (length == 0 || text.length < length + 2 || memcmp(text.bytes, link->run_id, length) != 0 ||
-        !hf__parse_decimal(text.bytes + length + 1, text.length - length - 1, INT64_MAX, &base))
+        !hf__parse_decimal(text.bytes + length + 1, text.length - length - 1, INT64_MAX, &base) ||
+        !is_sane((int64_t)base))
         return;
     server->votes = true;
     server->base = base;
@@ -423,7 +433,7 @@ bool hf__standing_answered(hf__server *server, const hf__reply *reply)
     if (reply->kind != HF__REPLY_ARRAY || reply->count != 4)
         return false;
     for (int i = 0; i < 4; i++)
-        if (words[i].kind != HF__REPLY_INTEGER || words[i].integer < 0)
+        if (words[i].kind != HF__REPLY_INTEGER || !is_sane(words[i].integer))
             return false;
     bool before = server->votes;
     server->votes = words[0].integer == 1 && strcmp(server->run_id, server->links[0].run_id) == 0;

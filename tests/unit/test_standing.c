@@ -365,6 +365,54 @@ static void what_a_server_knows_of_itself_is_under_the_side_prefix(void **state)
     FINISH();
 }
 
+/* ---- Numbers that cannot be ---- */
+
+/* What node 2 says of itself is not taken over by those who ask the others. */
+static void expect_sane(void)
+{
+    ADVANCE_MS(6000);
+    ACQUIRE(1, "x");
+    EXPECT(1, HF_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_true(S.nodes[i].last_proposal < INT64_C(1) << 53);
+        assert_true(S.nodes[i].floor < INT64_C(1) << 53);
+    }
+}
+
+static void an_answer_with_numbers_that_are_no_fences_is_none(void **state)
+{
+    static const char *const answers[] = {
+        "*4\r\n:1\r\n:0\r\n:9000000000000000\r\n:9223372036854775807\r\n",
+        "*4\r\n:1\r\n:0\r\n:9223372036854775807\r\n:5\r\n",
+        "*4\r\n:1\r\n:9223372036854775807\r\n:9000000000000000\r\n:5\r\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        begin();
+        ACQUIRE(9, "warm");
+        ADVANCE_MS(6000);
+        node_say(&S.nodes[2], answers[i]);
+        ACQUIRE(8, "y");
+        EXPECT(8, HF_OK);
+        expect_sane();
+        FINISH();
+    }
+}
+
+static void nor_is_what_a_new_connection_is_told(void **state)
+{
+    (void)state;
+    begin();
+    S.nodes[2].base = INT64_MAX - 1;
+    expect_sane();
+    FINISH();
+    begin();
+    S.nodes[2].wall_s = INT64_MAX / 1000000 / 2;
+    S.nodes[2].info = "uptime_in_seconds:9223372036854775";
+    expect_sane();
+    FINISH();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +436,8 @@ int main(void)
         cmocka_unit_test(a_majority_can_begin_without_the_rest),
         cmocka_unit_test(a_hold_outlives_restarts_that_are_far_enough_apart),
         cmocka_unit_test(what_a_server_knows_of_itself_is_under_the_side_prefix),
+        cmocka_unit_test(an_answer_with_numbers_that_are_no_fences_is_none),
+        cmocka_unit_test(nor_is_what_a_new_connection_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
