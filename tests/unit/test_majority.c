@@ -142,6 +142,20 @@ static void a_lost_vote_is_healed_after_a_majority_was_renewed_since(void **stat
 }
 
 /* From the loss until then it is two votes, of which none may be lost. */
+/* Else one who joins the owner there would take it for his own (simulator, seed 812102). */
+static void a_copy_does_not_have_the_fence_of_somebody_else(void **state)
+{
+    (void)state;
+    begin();
+    uint64_t other = stage_fence_at(0, "x") + 1000;
+    put_vote(0, "x", VALUE(ANN, 1), 3500, other); /* until it ends, nobody else can have it there */
+    ADVANCE_MS(12000);
+    assert_true(has_vote(0, "x"));
+    assert_true(stage_fence_at(0, "x") > other);
+    EXPECT_STATE(1, HF_SAFE);
+    end();
+}
+
 static void begin_healed(void)
 {
     begin();
@@ -280,6 +294,7 @@ int main(void)
         cmocka_unit_test(renewals_end_when_it_was_held_for_too_long),
         cmocka_unit_test(what_is_taken_off_for_clocks_can_be_set),
         cmocka_unit_test(a_lost_vote_is_healed_after_a_majority_was_renewed_since),
+        cmocka_unit_test(a_copy_does_not_have_the_fence_of_somebody_else),
         cmocka_unit_test(a_healed_vote_does_not_count_before_its_first_renewal),
         cmocka_unit_test(and_counts_from_then_on),
         cmocka_unit_test(a_vote_that_somebody_else_has_is_not_taken_away),
