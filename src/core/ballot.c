@@ -107,10 +107,23 @@ static uint64_t find_agreed(const hf_hold *main, uint64_t *highest)
     return HF__MUTANT(FENCE_NOT_RAISED) ? *highest : 0;
 }
 
+/* Servers that have not said yet who has the lock; one that has queued it has. */
+static int count_silent(const hf_hold *main)
+{
+    int silent = 0;
+    for (int i = 0; i < hf__servers_of(main); i++) {
+        const hf_hold *vote = main->ballot->votes[i];
+        silent += vote != NULL && vote->stage == HF__HOLD_TRYING && !vote->vote->faulty &&
+                  vote->place.number == 0;
+    }
+    return silent;
+}
+
 /* Whoever joins others of its owner is to have their fence, which a majority has if it is decided:
  * so those servers are waited for that may still say so. */
-static bool may_agree(const hf_hold *main, int open)
+static bool may_agree(const hf_hold *main)
 {
+    int silent = count_silent(main);
     for (int i = 0; i < hf__servers_of(main) && main->owner_length > 0; i++) {
         const hf_hold *vote = main->ballot->votes[i];
         int alike = 0;
@@ -118,7 +131,7 @@ static bool may_agree(const hf_hold *main, int open)
             alike += hf__vote_is_held(main->ballot->votes[j]) &&
                      main->ballot->votes[j]->fence == vote->fence;
         if (alike > 0 && alike < hf__quorum_size(main->core) &&
-            alike + open >= hf__quorum_size(main->core))
+            alike + silent >= hf__quorum_size(main->core))
             return true;
     }
     return false;
@@ -298,7 +311,7 @@ void hf__ballot_check(hf_hold *main)
     int quorum = hf__quorum_size(main->core);
     if (c.held >= quorum) {
         uint64_t agreed = find_agreed(main, &highest);
-        if (agreed == 0 && !may_agree(main, c.open))
+        if (agreed == 0 && !may_agree(main))
             raise_fence(main, highest);
         else if (agreed > 0 && hf__majority_deadline(main) > main->core->now.ns)
             decide(main, agreed);

@@ -117,6 +117,30 @@ static void a_floor_that_was_refused_is_asked_for_again(void **state)
     end();
 }
 
+/* One that begins to share waits for the word of servers that may know the owner's fence; not for
+ * one that has said that it has somebody else. */
+static void an_owner_does_not_wait_for_the_fence_of_others(void **state)
+{
+    (void)state;
+    begin();
+    take_for_ann("x", 2, 2);
+    for (int i = 0; i < 2; i++) {
+        RIVAL_AT(i);
+        RIVAL_ACQUIRES("x", .number = 1, .lease = 600000);
+    }
+    ACQUIRE(1, "x", .wait_ms = -1, .owner = "us");
+    for (int i = 0; i < 2; i++) { /* with fences that differ */
+        EXPECT_WAITING(1);
+        RIVAL_AT(i);
+        rival_release("x", 1);
+        ADVANCE_MS(100);
+    }
+    EXPECT(1, HF_OK);
+    assert_int_equal(stage_fence_at(0, "x"), FENCE(1));
+    assert_int_equal(stage_fence_at(1, "x"), FENCE(1));
+    end();
+}
+
 static void a_vote_is_kept_while_others_are_waited_for(void **state)
 {
     (void)state;
@@ -399,6 +423,7 @@ int main(void)
         cmocka_unit_test(tickets_of_a_client_are_all_different),
         cmocka_unit_test(the_lock_is_ours_when_a_majority_hands_it_on),
         cmocka_unit_test(a_floor_that_was_refused_is_asked_for_again),
+        cmocka_unit_test(an_owner_does_not_wait_for_the_fence_of_others),
         cmocka_unit_test(a_vote_is_kept_while_others_are_waited_for),
         cmocka_unit_test(a_vote_that_is_lost_while_others_are_waited_for_is_asked_for_again),
         cmocka_unit_test(who_gives_up_leaves_nothing_behind),
