@@ -385,8 +385,8 @@ bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
         granted(hold, &(grant){sent, (uint64_t)words[0].integer, remaining_ms, count == 3});
         return true;
     }
-    bool told =
-        hold->vote != NULL && count == 4 && all_integers(words, 3, count) && words[3].integer > 0;
+    bool told = hold->vote != NULL && count == 4 && all_integers(words, 3, count) &&
+                hf__is_fence((uint64_t)words[3].integer);
     if (told)
         hf__vote_seen(hold, (uint64_t)words[3].integer);
     bool queued = count == 5 && all_integers(words, 3, count) && words[3].integer > 0;

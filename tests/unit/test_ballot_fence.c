@@ -240,6 +240,25 @@ static void fences_begin_above_the_bases(void **state)
     FINISH();
 }
 
+/* A ticket becomes a proposal to all servers. */
+static void a_ticket_that_is_no_fence_is_not_believed(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3, .messages = true);
+    ACQUIRE(9, "warm");
+    take_for_ann("x", 0, 2);
+    node_say(&S.nodes[2], "*4\r\n:0\r\n:1000\r\n$3\r\nann\r\n:9223372036854775807\r\n");
+    STALL(1); /* so that it is one of the two that are heard */
+    ACQUIRE(1, "x", .wait_ms = -1);
+    REVIVE(1);
+    ADVANCE_MS(1000);
+    for (int i = 0; i < 3; i++) {
+        assert_true(S.nodes[i].last_ticket > 0 && S.nodes[i].last_ticket < INT64_C(1) << 53);
+        assert_true(S.nodes[i].last_proposal < INT64_C(1) << 53);
+    }
+    FINISH();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +274,7 @@ int main(void)
         cmocka_unit_test(no_fence_above_the_floor_is_believed),
         cmocka_unit_test(floors_are_raised_ahead_of_need),
         cmocka_unit_test(fences_begin_above_the_bases),
+        cmocka_unit_test(a_ticket_that_is_no_fence_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
