@@ -206,10 +206,20 @@ static int count_agreeing(const hf__server *server, bool with_unknown)
     return agree;
 }
 
+/* Whether its clock has gone like ours since it said for how long it has been there: otherwise that
+ * was said by another clock than the one that agrees with the others now. */
+static bool has_told_by_this_clock(const hf__server *server)
+{
+    int64_t passed_us = hf__between(server->known_since, server->core->now).ns / 1000;
+    int64_t apart = clock_now(server) - server->uptime_wall.us - passed_us;
+    return server->uptime_wall.us > 0 && apart <= CLOCKS_AGREE_US && apart >= -CLOCKS_AGREE_US;
+}
+
 static bool is_up_for_long(const hf__server *server)
 {
     hf__span up = {server->uptime.ns + hf__between(server->known_since, server->core->now).ns};
-    return up.ns > server->core->config.max_lease.ns + hf__span_ms(UPTIME_MARGIN_MS).ns;
+    return up.ns > server->core->config.max_lease.ns + hf__span_ms(UPTIME_MARGIN_MS).ns &&
+           has_told_by_this_clock(server);
 }
 
 /* Whether nothing that the process may have forgotten can still be believed by anybody. */
@@ -351,6 +361,7 @@ bool hf__standing_greeted(hf__link *link, uint64_t uptime_s)
     memcpy(server->run_id, link->run_id, sizeof(server->run_id));
     server->known_since = link->core->now;
     server->uptime = hf__span_ms(hf__sane_ms((int64_t)uptime_s * 1000));
+    server->uptime_wall = (hf__wall){0};
     server->votes = server->is_due = false;
     server->base = server->floor = server->joins_from = 0;
     server->floor_at = (hf__instant){0};
@@ -366,10 +377,14 @@ static bool is_sane(int64_t number)
 
 void hf__standing_clock(hf__link *link, hf__wall wall)
 {
+    hf__server *server = link->server;
     if (!is_sane(wall.us))
         return;
-    link->server->wall = wall;
-    link->server->wall_at = link->greeted;
+    server->wall = wall;
+    server->wall_at = link->greeted;
+    if (server->uptime_wall.us == 0) /* the same greeting has told the uptime */
+        server->uptime_wall.us =
+            wall.us + hf__between(link->greeted, server->known_since).ns / 1000;
 }
 
 void hf__standing_told(hf__link *link, hf__slice text)

@@ -247,6 +247,7 @@ struct hf__server {
     char run_id[41];         /* of the process that it is now, as far as we know */
     hf__instant known_since; /* when that was first seen, */
     hf__span uptime;         /* which said that it had been there for so long, */
+    hf__wall uptime_wall;    /* when its clock was at most this; 0: it did not say */
     hf__wall wall;           /* and had a clock that was at most this, */
     hf__instant wall_at;     /* then */
     bool votes;              /* it has a vote */

@@ -266,6 +266,24 @@ static void its_clock_must_agree_with_a_majority(void **state)
     FINISH();
 }
 
+static void also_when_it_said_how_old_it_is(void **state)
+{
+    (void)state;
+    begin();
+    ACQUIRE(9, "warm");
+    S.nodes[2].info = "uptime_in_seconds:3700";
+    S.nodes[2].now_ms += 3600000;
+    restart(2);
+    ACQUIRE(1, "x");
+    assert_false(S.nodes[2].votes);
+    S.nodes[2].now_ms -= 3600000; /* put right, but what it has said was not */
+    ADVANCE_MS(1000);
+    ACQUIRE(2, "y");
+    ADVANCE_MS(1000);
+    assert_false(S.nodes[2].votes);
+    FINISH();
+}
+
 static void servers_that_never_forget_need_no_quarantine(void **state)
 {
     (void)state;
@@ -430,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_process_that_is_old_enough_joins_at_once),
         cmocka_unit_test(one_that_is_not_does_not),
         cmocka_unit_test(its_clock_must_agree_with_a_majority),
+        cmocka_unit_test(also_when_it_said_how_old_it_is),
         cmocka_unit_test(servers_that_never_forget_need_no_quarantine),
         cmocka_unit_test(new_servers_begin_together),
         cmocka_unit_test(when_they_have_been_known_for_long_enough),
