@@ -41,7 +41,7 @@ static void begin_call(world *w, int index, int number, hf__call call, int64_t b
     sim_actor *a = &c->actors[number];
     a->call = call;
     a->bound_ns = bound_ns;
-    a->call_began_ns = w->now_ns;
+    a->call_began_ns = w->run.now_ns;
     a->paused_before_ns = c->paused_total_ns;
     client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &a->call});
 }
@@ -276,7 +276,7 @@ static void work(world *w, int index, int number)
 
 static int64_t lull_left_ns(const world *w)
 {
-    return w->lull_until_ns > w->now_ns ? w->lull_until_ns - w->now_ns : 0;
+    return w->lull_until_ns > w->run.now_ns ? w->lull_until_ns - w->run.now_ns : 0;
 }
 
 void actor_go_on(world *w, int index, int number)

@@ -13,7 +13,7 @@ void check_bound(world *w, int index, int64_t began_ns, int64_t paused_before_ns
     const sim_client *c = &w->clients[index];
     if (bound_ns == INT64_MAX)
         return;
-    int64_t took_ns = w->now_ns - began_ns - (c->paused_total_ns - paused_before_ns);
+    int64_t took_ns = w->run.now_ns - began_ns - (c->paused_total_ns - paused_before_ns);
     int64_t allowed_ns = bound_ns + bound_ns / 15 + MS(2); /* its clock may be slow */
     if (took_ns > allowed_ns)
         world_fail(w, "client %d: a call took %lld ms instead of %lld", index,
@@ -49,7 +49,7 @@ static void count_overlaps(world *w, const sim_wish *mine)
         sim_client *c = &w->clients[i];
         for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
             sim_handle *h = &c->handles[__builtin_ctz(left)];
-            hf__instant now = {client_clock_ns(c, w->now_ns)};
+            hf__instant now = {client_clock_ns(c, w->run.now_ns)};
             w->stats.overlaps += h->wish.lock == mine->lock && h->wish.party != mine->party &&
                                  hf__hold_remaining(h->hold, now).ns > 0;
         }
@@ -60,7 +60,8 @@ static void check_acquire(world *w, const sim_actor *a, hf_status status)
 {
     if (status == HF_OK) {
         w->stats.grants++;
-        w->stats.contended += a->call.round_trip.ns > 0 && w->now_ns - a->call_began_ns > MS(10);
+        w->stats.contended +=
+            a->call.round_trip.ns > 0 && w->run.now_ns - a->call_began_ns > MS(10);
         if (w->plan.beyond)
             count_overlaps(w, &a->subject.wish);
     } else if (status == HF_EBUSY) {

@@ -73,7 +73,7 @@ bool check_server_has(world *w, const sim_handle *h)
 static void check_believed(world *w, int index, sim_handle *h)
 {
     const char *name = lock_names[h->wish.lock];
-    h->last_valid_ns = w->now_ns;
+    h->last_valid_ns = w->run.now_ns;
     if (h->lost_ns != 0)
         world_fail(w, "client %d.%d: its hold of %s is valid again", index, h->actor, name);
     if (w->plan.beyond || check_server_has(w, h))
@@ -87,12 +87,12 @@ static void check_believed(world *w, int index, sim_handle *h)
 static void check_handle(world *w, int index, sim_handle *h)
 {
     const sim_client *c = &w->clients[index];
-    hf__instant now = {client_clock_ns(c, w->now_ns)};
+    hf__instant now = {client_clock_ns(c, w->run.now_ns)};
     bool valid = hf__hold_remaining(h->hold, now).ns > 0;
     if (valid)
         check_believed(w, index, h);
     else if (h->lost_ns == 0)
-        h->lost_ns = w->now_ns;
+        h->lost_ns = w->run.now_ns;
     states_check(w, index, h, valid);
 }
 
@@ -119,7 +119,7 @@ void check_belief_over(world *w, int index, const sim_handle *h)
 {
     add_belief(w, &(belief){.lock = (uint32_t)h->wish.lock,
                             .client = (uint32_t)index,
-                            .hold = w->orders,
+                            .hold = w->run.orders,
                             .party = h->wish.party,
                             .from_ns = h->granted_ns,
                             .until_ns = h->last_valid_ns});
@@ -131,10 +131,10 @@ void check_foreign_over(world *w, int lock)
     sim_lock *l = &w->locks[lock];
     if (l->foreign_until_ns == 0)
         return;
-    int64_t until_ns = l->foreign_until_ns < w->now_ns ? l->foreign_until_ns : w->now_ns;
+    int64_t until_ns = l->foreign_until_ns < w->run.now_ns ? l->foreign_until_ns : w->run.now_ns;
     add_belief(w, &(belief){.lock = (uint32_t)lock,
                             .client = CLIENTS_MAX,
-                            .hold = w->orders,
+                            .hold = w->run.orders,
                             .from_ns = l->foreign_from_ns,
                             .until_ns = until_ns});
     l->foreign_until_ns = 0;

@@ -29,13 +29,13 @@ int64_t client_clock_ns(const sim_client *c, int64_t true_ns)
 
 hf__instant client_now(const world *w, const sim_client *c)
 {
-    return (hf__instant){client_clock_ns(c, w->now_ns)};
+    return (hf__instant){client_clock_ns(c, w->run.now_ns)};
 }
 
 /* When, in true time from now, the client's clock shows `local`. */
 static int64_t true_delay_ns(const world *w, const sim_client *c, hf__instant local)
 {
-    int64_t left_ns = local.ns - client_clock_ns(c, w->now_ns);
+    int64_t left_ns = local.ns - client_clock_ns(c, w->run.now_ns);
     return left_ns <= 0 ? 0 : left_ns * 1000 / (1000000 + c->rate_ppm) * 1000 + 1000;
 }
 
@@ -45,9 +45,9 @@ static void schedule_wake(world *w, int index)
 {
     sim_client *c = &w->clients[index];
     hf__instant wake = hf__core_wake(c->core);
-    if (hf__is_never(wake) || c->wakes_ns <= w->now_ns + true_delay_ns(w, c, wake))
+    if (hf__is_never(wake) || c->wakes_ns <= w->run.now_ns + true_delay_ns(w, c, wake))
         return;
-    c->wakes_ns = w->now_ns + true_delay_ns(w, c, wake);
+    c->wakes_ns = w->run.now_ns + true_delay_ns(w, c, wake);
     sim_event event = {.kind = EVENT_WAKE, .index = index, .generation = c->generation};
     world_schedule(w, event, true_delay_ns(w, c, wake));
 }
@@ -65,7 +65,7 @@ static void carry_out(world *w, int index, const hf__action *action)
     case HF__ACTION_LOG:
         world_log(w, "client %d: log: %s", index, action->text);
         if (strstr(action->text, "its lease is over") != NULL)
-            w->gave_up_ns = w->now_ns;
+            w->gave_up_ns = w->run.now_ns;
         break;
     case HF__ACTION_DONE:
         for (int i = 0; i < w->plan.actors; i++)
@@ -115,7 +115,7 @@ static void pump(world *w, int index)
 void client_step(world *w, int index, hf__event *event)
 {
     sim_client *c = &w->clients[index];
-    event->now = (hf__instant){client_clock_ns(c, w->now_ns)};
+    event->now = (hf__instant){client_clock_ns(c, w->run.now_ns)};
     if (fault_happens(w, FAULT_MEMORY))
         sim_allocation_fails = true;
     hf__core_step(c->core, event);
@@ -213,8 +213,8 @@ void client_pause(world *w, int index, int64_t length_ns, bool suspend)
         return;
     c->paused = true;
     c->suspended = suspend;
-    c->paused_since_ns = w->now_ns;
-    c->resumes_ns = w->now_ns + length_ns;
+    c->paused_since_ns = w->run.now_ns;
+    c->resumes_ns = w->run.now_ns + length_ns;
     world_log(w, "client %d: %s for %lld ms", index, suspend ? "suspended" : "paused",
               (long long)(length_ns / 1000000));
     world_schedule(w,
@@ -225,7 +225,7 @@ void client_pause(world *w, int index, int64_t length_ns, bool suspend)
 static void resume(world *w, int index)
 {
     sim_client *c = &w->clients[index];
-    int64_t passed_ns = w->now_ns - c->paused_since_ns;
+    int64_t passed_ns = w->run.now_ns - c->paused_since_ns;
     c->paused_total_ns += passed_ns;
     if (c->suspended)
         c->suspended_total_ns += passed_ns;
@@ -237,7 +237,7 @@ static void resume(world *w, int index)
 static void wake(world *w, int index)
 {
     sim_client *c = &w->clients[index];
-    hf__instant now = {client_clock_ns(c, w->now_ns)};
+    hf__instant now = {client_clock_ns(c, w->run.now_ns)};
     c->wakes_ns = INT64_MAX;
     if (!hf__before(now, hf__core_wake(c->core)))
         client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
@@ -294,11 +294,11 @@ void client_handle(world *w, const sim_event *event)
     } else if (!meant_for(c, event)) {
         return;
     } else if (event->kind == EVENT_RESUME) {
-        if (c->paused && w->now_ns >= c->resumes_ns)
+        if (c->paused && w->run.now_ns >= c->resumes_ns)
             resume(w, event->index);
     } else if (c->paused) {
         sim_event again = *event;
-        world_schedule(w, again, c->resumes_ns - w->now_ns);
+        world_schedule(w, again, c->resumes_ns - w->run.now_ns);
         if (event->kind == EVENT_WAKE)
             c->wakes_ns = c->resumes_ns;
     } else {

@@ -86,7 +86,7 @@ static void check_sharers(world *w, int index, const sim_handle *mine)
 {
     for (int i = 0; i < w->plan.clients; i++) {
         const sim_client *c = &w->clients[i];
-        hf__instant now = {client_clock_ns(c, w->now_ns)};
+        hf__instant now = {client_clock_ns(c, w->run.now_ns)};
         for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
             const sim_handle *h = &c->handles[__builtin_ctz(left)];
             bool shares = w->plan.beyond ? h->real == mine->real

@@ -72,7 +72,7 @@ sim_handle *handles_take(world *w, int index, int number)
     h->nested = h->hold->outer != NULL;
     h->real = h->nested ? h->hold->outer : h->hold;
     handles_put_value(h, h->real); /* perhaps that of another thread of its client */
-    h->granted_ns = h->last_valid_ns = w->now_ns;
+    h->granted_ns = h->last_valid_ns = w->run.now_ns;
     h->fence = hf__hold_fence(h->hold);
     c->held |= 1u << slot;
     return h;

@@ -98,7 +98,7 @@ static void check_leak(world *w, int lock, bool excused)
     const sim_lock *l = &w->locks[lock];
     const char *held = check_held_as(w, lock);
     bool foreign = held != NULL && strcmp(held, l->foreign_value) == 0;
-    if (held == NULL || (foreign && w->now_ns <= l->foreign_gone_ns))
+    if (held == NULL || (foreign && w->run.now_ns <= l->foreign_gone_ns))
         return;
     if (is_owner(held))
         check_shared_leak(w, lock, held, excused);
@@ -155,9 +155,9 @@ void check_leftovers(world *w)
 void check_leaks(world *w)
 {
     bool paused = w->server_paused_until_ns > 0 &&
-                  w->now_ns < w->server_paused_until_ns + MS(3 * w->plan.lease_max_ms);
+                  w->run.now_ns < w->server_paused_until_ns + MS(3 * w->plan.lease_max_ms);
     bool excused = w->plan.very_late || paused ||
-                   (w->gave_up_ns > 0 && w->now_ns - w->gave_up_ns < MS(w->plan.lease_min_ms));
+                   (w->gave_up_ns > 0 && w->run.now_ns - w->gave_up_ns < MS(w->plan.lease_min_ms));
     server_set_clock(w);
     queues_look(w);
     tokens_check_cores(w);

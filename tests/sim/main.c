@@ -42,12 +42,8 @@ static world the_world;
 
 static void print_failure(const world *w)
 {
-    uint64_t shown = w->trace_count < TRACE_LINES ? w->trace_count : TRACE_LINES;
-    printf("\n... what led to it (the last %llu lines):\n", (unsigned long long)shown);
-    for (uint64_t i = w->trace_count - shown; i < w->trace_count; i++)
-        puts(w->trace[i % TRACE_LINES]);
-    printf("\nseed %llu failed: %s\n", (unsigned long long)w->seed, w->failure);
-    printf("replay: make sim SEED=%llu%s%s\n", (unsigned long long)w->seed,
+    clockwork_print_failure(&w->run);
+    printf("replay: make sim SEED=%llu%s%s\n", (unsigned long long)w->run.seed,
            active_mutant != NULL ? " MUTANT=" : "",
            active_mutant != NULL ? active_mutant->name : "");
 }
@@ -61,12 +57,12 @@ static void use_mutant(const sim_mutant *mutant)
 static int run_one(uint64_t seed, bool trace)
 {
     world_run(&the_world, seed, trace);
-    bool failed = the_world.failure[0] != '\0';
+    bool failed = the_world.run.failure[0] != '\0';
     if (failed)
         print_failure(&the_world);
     printf("seed %llu: %lld steps, %lld grants, trace hash %016llx%s\n", (unsigned long long)seed,
            (long long)the_world.stats.steps, (long long)the_world.stats.grants,
-           (unsigned long long)the_world.trace_hash, failed ? ", FAILED" : "");
+           (unsigned long long)the_world.run.trace_hash, failed ? ", FAILED" : "");
     world_free(&the_world);
     return failed;
 }
@@ -206,10 +202,10 @@ static int run_many(uint64_t first, uint64_t seeds, bool go_on)
     bool failed = false;
     for (uint64_t seed = first; seed < first + seeds && (!failed || go_on); seed++) {
         world_run(&the_world, seed, false);
-        bool this_one = the_world.failure[0] != '\0';
+        bool this_one = the_world.run.failure[0] != '\0';
         failed |= this_one;
         if (this_one && go_on)
-            printf("seed %llu failed: %s\n", (unsigned long long)seed, the_world.failure);
+            printf("seed %llu failed: %s\n", (unsigned long long)seed, the_world.run.failure);
         else if (this_one)
             print_failure(&the_world);
         add(&b, &the_world);
@@ -252,9 +248,9 @@ static bool run_fails(const sim_mutant *mutant, uint64_t seed, char *how, size_t
 {
     use_mutant(mutant);
     world_run(&the_world, seed, false);
-    bool fails = the_world.failure[0] != '\0';
+    bool fails = the_world.run.failure[0] != '\0';
     if (fails)
-        snprintf(how, capacity, "%.99s", the_world.failure);
+        snprintf(how, capacity, "%.99s", the_world.run.failure);
     world_free(&the_world);
     use_mutant(NULL);
     return fails;

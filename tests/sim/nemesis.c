@@ -10,7 +10,7 @@ enum { STEP_MAX_MS = 8000 /* of the clock, either way: longer than any fence is 
 
 int64_t server_now_us(const world *w)
 {
-    int64_t passed_us = w->now_ns / 1000;
+    int64_t passed_us = w->run.now_ns / 1000;
     return w->server_offset_us + passed_us + passed_us * w->server_rate_ppm / 1000000;
 }
 
@@ -58,8 +58,8 @@ static void server_faults(world *w)
     if (w->server_down)
         return;
     /* A pause is never cut short: what waits for its end must stay ahead of what comes later. */
-    if (w->server_paused_until_ns <= w->now_ns && fault_happens(w, FAULT_NODE_PAUSE)) {
-        w->server_paused_until_ns = w->now_ns + MS(draw_between(w, 1, 2000));
+    if (w->server_paused_until_ns <= w->run.now_ns && fault_happens(w, FAULT_NODE_PAUSE)) {
+        w->server_paused_until_ns = w->run.now_ns + MS(draw_between(w, 1, 2000));
         world_log(w, "server: paused");
     }
     if (fault_happens(w, FAULT_FLUSH))
@@ -138,8 +138,8 @@ static void client_faults(world *w)
         client_pause(w, any_client(w), MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)), false);
     if (fault_happens(w, FAULT_SUSPEND))
         client_pause(w, any_client(w), MS(draw_between(w, 500, 4000)), true);
-    if (w->lull_until_ns <= w->now_ns && fault_happens(w, FAULT_LULL)) {
-        w->lull_until_ns = w->now_ns + MS(draw_between(w, 1000, 8000));
+    if (w->lull_until_ns <= w->run.now_ns && fault_happens(w, FAULT_LULL)) {
+        w->lull_until_ns = w->run.now_ns + MS(draw_between(w, 1000, 8000));
         world_log(w, "a lull");
     }
     int victim = any_client(w);
@@ -181,7 +181,7 @@ void nemesis_cut(world *w)
     if (wire < 0 || !w->wires[wire].server_open)
         return;
     world_log(w, "client %d: its subscription breaks", victim);
-    w->clients[victim].cut_ns = w->now_ns;
+    w->clients[victim].cut_ns = w->run.now_ns;
     net_break(w, wire, true);
 }
 
@@ -220,16 +220,16 @@ static void foreign_take(world *w, int lock)
     if (draw(w, 4) == 0 && !w->plan.beyond)
         snprintf(value, sizeof(value), "%s", owner_names[draw(w, OWNERS)]);
     else
-        snprintf(value, sizeof(value), "foreign:%llu", (unsigned long long)w->orders);
+        snprintf(value, sizeof(value), "foreign:%llu", (unsigned long long)w->run.orders);
     const char *words[] = {"SET", lock_names[lock], value, "NX", "PX", text};
     if (strcmp(sim_server_run(w->server, 6, words), "OK") != 0)
         return;
     world_log(w, "foreigner: takes %s as %s", lock_names[lock], value);
     check_foreign_over(w, lock);
     snprintf(l->foreign_value, sizeof(l->foreign_value), "%s", value);
-    l->foreign_from_ns = w->now_ns;
-    l->foreign_until_ns = w->now_ns + MS(lease_ms - 2 - lease_ms / 100);
-    l->foreign_gone_ns = w->now_ns + MS(lease_ms + 2 + lease_ms / 100);
+    l->foreign_from_ns = w->run.now_ns;
+    l->foreign_until_ns = w->run.now_ns + MS(lease_ms - 2 - lease_ms / 100);
+    l->foreign_gone_ns = w->run.now_ns + MS(lease_ms + 2 + lease_ms / 100);
     check_remember_value(w, value);
 }
 
@@ -252,7 +252,7 @@ void nemesis_foreign(world *w)
     if (w->healing)
         return;
     world_schedule(w, (sim_event){.kind = EVENT_FOREIGN}, MS(draw_between(w, 5, 100)));
-    if (w->server_down || w->server_paused_until_ns > w->now_ns)
+    if (w->server_down || w->server_paused_until_ns > w->run.now_ns)
         return;
     server_set_clock(w);
     if (fault_happens(w, FAULT_FOREIGN_DEL)) {
@@ -260,8 +260,8 @@ void nemesis_foreign(world *w)
         sim_server_run(w->server, 2, (const char *const[]){"DEL", name});
     }
     const char *held = sim_server_get(w->server, name, strlen(name));
-    if (held != NULL && l->foreign_until_ns > w->now_ns && strcmp(held, l->foreign_value) == 0 &&
-        draw(w, 2) == 0)
+    if (held != NULL && l->foreign_until_ns > w->run.now_ns &&
+        strcmp(held, l->foreign_value) == 0 && draw(w, 2) == 0)
         foreign_release(w, lock);
     else if (fault_happens(w, FAULT_FOREIGN))
         foreign_take(w, lock);

@@ -64,9 +64,9 @@ void net_connect(world *w, int client_index, int link)
 /* Arrivals are in order: not before the one before. */
 static int64_t arrival(const world *w, int64_t delay, int64_t *last_ns)
 {
-    int64_t at_ns = w->now_ns + delay;
+    int64_t at_ns = w->run.now_ns + delay;
     *last_ns = at_ns > *last_ns ? at_ns : *last_ns + 1;
-    return *last_ns - w->now_ns;
+    return *last_ns - w->run.now_ns;
 }
 
 static void send_piece(world *w, event_kind kind, int index, hf__slice piece, int64_t delay)
@@ -155,10 +155,11 @@ static void end_at_client(world *w, int index)
     if (!wire->client_open)
         return;
     wire->client_open = false;
-    int64_t last_ns = wire->last_to_server_ns > w->now_ns ? wire->last_to_server_ns : w->now_ns;
+    int64_t last_ns =
+        wire->last_to_server_ns > w->run.now_ns ? wire->last_to_server_ns : w->run.now_ns;
     if (!draw_chance(w, 0.5))
-        last_ns = w->now_ns; /* or it never arrives */
-    world_schedule(w, wire_event(w, EVENT_SERVER_END, index), last_ns - w->now_ns + 1000);
+        last_ns = w->run.now_ns; /* or it never arrives */
+    world_schedule(w, wire_event(w, EVENT_SERVER_END, index), last_ns - w->run.now_ns + 1000);
 }
 
 void net_close(world *w, int client_index, int link)
@@ -178,7 +179,7 @@ void net_break(world *w, int index, bool client_learns)
     wire->half_open = true; /* nothing new passes */
     if (wire->server_open && draw_chance(w, 0.5))
         world_schedule(w, wire_event(w, EVENT_SERVER_END, index),
-                       wire->last_to_server_ns - w->now_ns + 1000);
+                       wire->last_to_server_ns - w->run.now_ns + 1000);
 }
 
 void net_break_all(world *w, bool clients_learn, bool subscribed_too)
@@ -252,11 +253,11 @@ static bool postponed(world *w, sim_event *event)
         until_ns = w->server_paused_until_ns;
     else if (client->alive && client->paused && client->generation == wire->client_generation)
         until_ns = client->resumes_ns;
-    if (until_ns <= w->now_ns)
+    if (until_ns <= w->run.now_ns)
         return false;
     sim_event again = *event;
     event->bytes = NULL;
-    world_schedule(w, again, until_ns - w->now_ns);
+    world_schedule(w, again, until_ns - w->run.now_ns);
     return true;
 }
 

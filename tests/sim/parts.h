@@ -24,11 +24,8 @@ enum {
     VALUES_MAX = 16384,           /* remembered values of holds; a power of two */
     QUEUE_MAX = CLIENTS_MAX * 64, /* more than can wait for a lock, the killed ones included */
     MESSAGES_MAX = 1100,          /* of one script */
-    TRACE_LINES = 400,
-    TRACE_TEXT = 160
+    TRACE_WIDTH = 130             /* hashes depend on it */
 };
-
-#define MS(n) ((int64_t)(n)*1000000)
 
 typedef struct sim_wire {
     bool used;

@@ -18,7 +18,7 @@ static void ask(world *w, int index, hf__query_kind kind, hf__slice text, uint64
     q->call = (hf__call){.kind = HF__CALL_QUERY, .query = query, .answer = &q->answer};
     q->asked = kind;
     q->busy = true;
-    q->began_ns = w->now_ns;
+    q->began_ns = w->run.now_ns;
     q->paused_before_ns = c->paused_total_ns;
     client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &q->call});
 }

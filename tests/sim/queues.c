@@ -74,7 +74,7 @@ static void see_waiter(void *arg, const char *value, double score)
     if (before != NULL) {
         *waiter = *before;
     } else {
-        *waiter = (sim_waiter){.queued_ns = r->w->now_ns};
+        *waiter = (sim_waiter){.queued_ns = r->w->run.now_ns};
         snprintf(waiter->value, sizeof(waiter->value), "%s", value);
     }
     waiter->client = queues_client_of(r->w, value);
@@ -98,7 +98,7 @@ static void keep(world *w, int lock, int count)
     const char *held = check_held_as(w, lock);
     held = held != NULL ? held : "";
     if (strcmp(held, queue->held) != 0)
-        queue->held_ns = w->now_ns;
+        queue->held_ns = w->run.now_ns;
     snprintf(queue->held, sizeof(queue->held), "%s", held);
     if (count > 0)
         memcpy(queue->waiters, scratch, (size_t)count * sizeof(scratch[0]));

@@ -28,10 +28,10 @@ static void check_deserted(world *w, int lock)
     if (check_held_as(w, lock) != NULL || !is_wanted(w, lock))
         queue->deserted_ns = 0;
     else if (queue->deserted_ns == 0)
-        queue->deserted_ns = w->now_ns;
-    else if (w->now_ns - queue->deserted_ns > MS(w->plan.lease_max_ms / 3 + DESERTED_SLACK_MS))
+        queue->deserted_ns = w->run.now_ns;
+    else if (w->run.now_ns - queue->deserted_ns > MS(w->plan.lease_max_ms / 3 + DESERTED_SLACK_MS))
         world_fail(w, "%s is free for %lld ms, and somebody wants it", lock_names[lock],
-                   (long long)((w->now_ns - queue->deserted_ns) / 1000000));
+                   (long long)((w->run.now_ns - queue->deserted_ns) / 1000000));
 }
 
 static int64_t bound_after_cut_ns(const world *w, int index, int64_t held_ns)
@@ -50,12 +50,12 @@ static void check_heard(world *w, int lock)
         bound_ns = bound_after_cut_ns(w, index, queue->held_ns);
     if (w->plan.denies_some) /* whoever may not publish hands on in silence */
         bound_ns += MS(w->plan.lease_max_ms / 3);
-    if (index < 0 || w->now_ns - queue->held_ns <= bound_ns)
+    if (index < 0 || w->run.now_ns - queue->held_ns <= bound_ns)
         return;
     const hf_hold *hold = check_hold_of(&w->clients[index], held);
     if (hold != NULL && hold->stage == HF__HOLD_TRYING)
         world_fail(w, "client %d was given %s %lld ms ago, and has not heard of it", index,
-                   lock_names[lock], (long long)((w->now_ns - queue->held_ns) / 1000000));
+                   lock_names[lock], (long long)((w->run.now_ns - queue->held_ns) / 1000000));
 }
 
 void quiet_check(world *w)

@@ -4,11 +4,14 @@
  * seed says. The files:
  *
  *   main.c     seeds, mutants, statistics        plan.c     what a seed draws
- *   world.c    the queue of events, the trace    net.c      wires between clients and server
+ *   world.c    a run from begin to end           net.c      wires between clients and server
  *   client.c   clients and their clocks          nemesis.c  what goes wrong
  *   actor.c    what applications do              query.c    people who look from outside
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
  *   handles.c  what they have                    tokens.c   holds between two clients
+ *
+ * The queue of events and the trace are clockwork.c, which the world with several servers
+ * (quorum/quorum.h) has as well.
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -18,17 +21,9 @@
 #ifndef HF_SIM_SIM_H
 #define HF_SIM_SIM_H
 
+#include "clockwork.h"
 #include "history.h"
 #include "parts.h"
-
-typedef struct world world;
-
-/* ---- Randomness (world.c) ---- */
-
-uint64_t draw(world *world, uint64_t limit); /* 0 to limit - 1 */
-int64_t draw_between(world *world, int64_t low, int64_t high);
-bool draw_chance(world *world, double chance);
-bool fault_happens(world *world, sim_fault fault); /* one occasion; counts it */
 
 /* ---- Events ---- */
 
@@ -53,25 +48,9 @@ typedef enum event_kind {
     EVENT_FOREIGN
 } event_kind;
 
-typedef struct sim_event {
-    int64_t at_ns;
-    uint64_t order; /* of scheduling: events at the same time happen in this order */
-    event_kind kind;
-    int index; /* client or wire */
-    int actor;
-    uint64_t generation; /* of the client or wire it was meant for */
-    char *bytes;
-    size_t count;
-} sim_event;
-
 struct world {
-    uint64_t seed;
-    uint64_t random;
+    clockwork run;
     sim_plan plan;
-    int64_t now_ns; /* true time */
-    uint64_t orders;
-    sim_event *queue; /* a binary heap */
-    size_t queue_count, queue_capacity;
     hf__url url;
     sim_server *server;
     bool server_down;
@@ -93,11 +72,6 @@ struct world {
     bool quiet;         /* no faults, and none that was is felt any more */
     bool finished;
     sim_stats stats;
-    char failure[400]; /* empty: none */
-    char trace[TRACE_LINES][TRACE_TEXT];
-    uint64_t trace_count;
-    uint64_t trace_hash;
-    bool print_trace;
     uint64_t values_seen[VALUES_MAX]; /* hashes of values that some hold or foreigner had */
     sim_fence fences_seen[FENCES_MAX];
     sim_watch watch;
@@ -110,14 +84,11 @@ struct world {
 extern const char *const lock_names[LOCKS];
 extern const char *const owner_names[OWNERS];
 extern const char side_letters[SIDES + 1];
-extern bool sim_allocation_fails; /* the next one of a client */
 
 /* world.c */
 void world_run(world *world, uint64_t seed, bool print_trace);
 void world_free(world *world);
-void world_schedule(world *world, sim_event event, int64_t delay_ns);
-void world_log(world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void world_fail(world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool fault_happens(world *world, sim_fault fault); /* one occasion; counts it */
 
 /* net.c */
 void net_connect(world *world, int client, int link);

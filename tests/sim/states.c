@@ -18,7 +18,7 @@
 
 static int64_t local_ns(const world *w, const sim_client *c)
 {
-    return client_clock_ns(c, w->now_ns);
+    return client_clock_ns(c, w->run.now_ns);
 }
 
 /* Nothing waits to be done at this time. */
@@ -111,12 +111,12 @@ static int64_t latest_renewal_ns(const world *w, const sim_handle *h)
 
 static void check_abandoned(world *w, int index, const sim_handle *h)
 {
-    if (w->plan.beyond || h->nested || w->now_ns - h->lost_ns <= latest_renewal_ns(w, h))
+    if (w->plan.beyond || h->nested || w->run.now_ns - h->lost_ns <= latest_renewal_ns(w, h))
         return;
     if (check_server_has(w, h))
         world_fail(w, "client %d.%d: %s was lost %lld ms ago, and the server still has it", index,
                    h->actor, lock_names[h->wish.lock],
-                   (long long)((w->now_ns - h->lost_ns) / 1000000));
+                   (long long)((w->run.now_ns - h->lost_ns) / 1000000));
 }
 
 static void note_move(world *w, int index, sim_handle *h)
@@ -166,7 +166,7 @@ void states_revoked(world *w, int lock)
     const char *words[] = {"HGET", l->side[SIDE_W], "#revoked"};
     server_set_clock(w);
     l->revoked_fence = strtoull(sim_server_run(w->server, 3, words), NULL, 10);
-    l->revoked_ns = w->now_ns;
+    l->revoked_ns = w->run.now_ns;
 }
 
 static sim_handle *handle_of(sim_client *c, const hf_hold *hold)

@@ -65,19 +65,20 @@ static void note_end(world *w, sim_token *token)
         longest_ms += 2000;
     if (w->plan.very_late)
         longest_ms += 2 * w->plan.lease_max_ms;
-    token->gone_ns = w->now_ns + MS(longest_ms + longest_ms / 50 + 20);
+    token->gone_ns = w->run.now_ns + MS(longest_ms + longest_ms / 50 + 20);
     token->until_ms = expiry_ms(w, token);
 }
 
 static bool is_in_use(const world *w, const sim_token *token)
 {
-    return token->state == TOKEN_DROPPED ? w->now_ns <= token->gone_ns : token->state != TOKEN_NONE;
+    return token->state == TOKEN_DROPPED ? w->run.now_ns <= token->gone_ns
+                                         : token->state != TOKEN_NONE;
 }
 
 bool tokens_know(const world *w, const char *value)
 {
     for (int i = 0; i < w->token_count; i++)
-        if (is_in_use(w, &w->tokens[i]) && w->now_ns <= w->tokens[i].gone_ns &&
+        if (is_in_use(w, &w->tokens[i]) && w->run.now_ns <= w->tokens[i].gone_ns &&
             strcmp(w->tokens[i].value, value) == 0)
             return true;
     return false;

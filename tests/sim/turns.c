@@ -23,13 +23,13 @@ static bool hears(const world *w, int index, const sim_front *front)
         return false;
     snprintf(channel, sizeof(channel), "hf:c:%.32s", c->config.client_id);
     return sim_server_subscribers(w->server, channel) > 0 ||
-           w->now_ns - front->from_ns > MS(RECONNECT_MS);
+           w->run.now_ns - front->from_ns > MS(RECONNECT_MS);
 }
 
 static void check_turn(world *w, int index, const sim_front *front, const sim_handle *h)
 {
     const sim_client *c = &w->clients[index];
-    int64_t local_ns = client_clock_ns(c, w->now_ns) - front->from_local_ns;
+    int64_t local_ns = client_clock_ns(c, w->run.now_ns) - front->from_local_ns;
     int64_t patience_ns = MS(PATIENCE_MS + SLACK_MS) + 2 * w->plan.delay_ns;
     const char *name = lock_names[h->wish.lock];
     if (front->turns > c->config.local_turns)
@@ -38,8 +38,8 @@ static void check_turn(world *w, int index, const sim_front *front, const sim_ha
     if (local_ns > MS(h->wish.lease_ms) / 3 + MS(1))
         world_fail(w, "client %d.%d: %s is passed on %lld ms after its grant", index, h->actor,
                    name, (long long)(local_ns / 1000000));
-    if (w->quiet && hears(w, index, front) && w->now_ns - front->from_ns > patience_ns &&
-        queues_others_wait(w, h->wish.lock, index, w->now_ns - patience_ns))
+    if (w->quiet && hears(w, index, front) && w->run.now_ns - front->from_ns > patience_ns &&
+        queues_others_wait(w, h->wish.lock, index, w->run.now_ns - patience_ns))
         world_fail(w, "client %d.%d: %s is passed on, and others have waited for long", index,
                    h->actor, name);
 }
@@ -59,7 +59,7 @@ void turns_granted(world *w, int index, const sim_actor *a, sim_handle *h)
         check_turn(w, index, front, h);
         return;
     }
-    *front = (sim_front){.from_ns = w->now_ns,
-                         .from_local_ns = client_clock_ns(&w->clients[index], w->now_ns)};
+    *front = (sim_front){.from_ns = w->run.now_ns,
+                         .from_local_ns = client_clock_ns(&w->clients[index], w->run.now_ns)};
     snprintf(front->value, sizeof(front->value), "%s", h->value);
 }

@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The world's clockwork: a queue of events in true time, and a trace of what happened. Everything
- * that is drawn is drawn here, from one stream, in the order of the events; so the same seed gives
- * the same run, and its trace the same hash. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* A run of the world, from the first event to the last check. What drives it is clockwork.c. */
 #include <string.h>
 
-#include "base/memory.h"
-#include "base/random.h"
 #include "mutants.h"
 #include "sim.h"
 
-bool sim_allocation_fails;
-
-/* ---- Randomness ---- */
-
-uint64_t draw(world *w, uint64_t limit)
+clockwork *world_clockwork(world *w)
 {
-    return hf__random_below(&w->random, limit);
-}
-
-int64_t draw_between(world *w, int64_t low, int64_t high)
-{
-    return low + (int64_t)draw(w, (uint64_t)(high - low + 1));
-}
-
-bool draw_chance(world *w, double chance)
-{
-    return (double)draw(w, 1000000) < chance * 1000000.0;
+    return &w->run;
 }
 
 bool fault_happens(world *w, sim_fault fault)
@@ -39,93 +18,10 @@ bool fault_happens(world *w, sim_fault fault)
     return true;
 }
 
-/* ---- The trace ---- */
-
-static void trace_line(world *w, const char *text)
+void world_handle(world *w, sim_event *event)
 {
-    char *line = w->trace[w->trace_count++ % TRACE_LINES];
-    snprintf(line, TRACE_TEXT, "%7lld.%03d ms  %.130s", (long long)(w->now_ns / 1000000),
-             (int)(w->now_ns / 1000 % 1000), text);
-    for (const char *c = line; *c != '\0'; c++)
-        w->trace_hash = (w->trace_hash ^ (unsigned char)*c) * 0x100000001b3u;
-    if (w->print_trace)
-        puts(line);
-}
-
-void world_log(world *w, const char *format, ...)
-{
-    char text[TRACE_TEXT];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    trace_line(w, text);
-}
-
-void world_fail(world *w, const char *format, ...)
-{
-    char text[sizeof(w->failure)];
-    va_list arguments;
-    if (w->failure[0] != '\0')
-        return; /* the first one counts */
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    memcpy(w->failure, text, sizeof(text));
-    world_log(w, "FAILURE: %s", text);
-}
-
-/* ---- The queue ---- */
-
-static bool earlier(const sim_event *a, const sim_event *b)
-{
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
-}
-
-static void swap(sim_event *a, sim_event *b)
-{
-    sim_event kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-void world_schedule(world *w, sim_event event, int64_t delay_ns)
-{
-    if (w->queue_count == w->queue_capacity) {
-        w->queue_capacity = w->queue_capacity ? 2 * w->queue_capacity : 256;
-        w->queue = realloc(w->queue, w->queue_capacity * sizeof(*w->queue));
-        if (w->queue == NULL)
-            abort();
-    }
-    event.at_ns = w->now_ns + (delay_ns > 0 ? delay_ns : 0);
-    event.order = w->orders++;
-    size_t at = w->queue_count++;
-    w->queue[at] = event;
-    for (; at > 0 && earlier(&w->queue[at], &w->queue[(at - 1) / 2]); at = (at - 1) / 2)
-        swap(&w->queue[at], &w->queue[(at - 1) / 2]);
-}
-
-static sim_event take_first(world *w)
-{
-    sim_event first = w->queue[0];
-    w->queue[0] = w->queue[--w->queue_count];
-    for (size_t at = 0;;) {
-        size_t least = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < w->queue_count; child++)
-            if (earlier(&w->queue[child], &w->queue[least]))
-                least = child;
-        if (least == at)
-            return first;
-        swap(&w->queue[at], &w->queue[least]);
-        at = least;
-    }
-}
-
-/* ---- A run ---- */
-
-static void handle(world *w, sim_event *event)
-{
-    switch (event->kind) {
+    w->stats.steps++;
+    switch ((event_kind)event->kind) {
     case EVENT_WAKE:
     case EVENT_ACTOR:
     case EVENT_RESUME:
@@ -162,29 +58,6 @@ static void handle(world *w, sim_event *event)
     }
 }
 
-/* Runs until `until_ns`, or until `over` says so, or something is wrong. */
-static void run_until(world *w, int64_t until_ns, bool (*over)(const world *))
-{
-    while (w->failure[0] == '\0' && w->queue_count > 0 && w->queue[0].at_ns <= until_ns) {
-        if (over != NULL && over(w))
-            return;
-        sim_event event = take_first(w);
-        w->now_ns = event.at_ns;
-        w->stats.steps++;
-        handle(w, &event);
-        free(event.bytes);
-    }
-    if (w->failure[0] == '\0' && w->now_ns < until_ns && (over == NULL || !over(w)))
-        w->now_ns = until_ns;
-}
-
-static bool allocation_gate(void)
-{
-    bool fails = sim_allocation_fails;
-    sim_allocation_fails = false;
-    return !fails;
-}
-
 static bool closed(const world *w)
 {
     for (int i = 0; i < w->plan.clients; i++)
@@ -202,12 +75,8 @@ static void begin(world *w, uint64_t seed, bool print_trace)
 {
     hf_error error;
     memset(w, 0, sizeof(*w));
-    w->seed = seed;
-    w->random = seed ^ 0x5bf03635f0a31e1bu;
-    w->trace_hash = 0xcbf29ce484222325u;
-    w->print_trace = print_trace;
+    clockwork_begin(&w->run, seed, TRACE_WIDTH, print_trace);
     plan_draw(&w->plan, seed);
-    hf__memory_set_gate(allocation_gate);
     hf__url_parse("redis://node", &w->url, &error);
     w->history = history_new();
     w->server = sim_server_new();
@@ -235,24 +104,25 @@ enum { QUIET_MS = 3000 };
 void world_run(world *w, uint64_t seed, bool print_trace)
 {
     begin(w, seed, print_trace);
-    run_until(w, w->plan.duration_ns, NULL);
+    world_run_until(w, w->plan.duration_ns, NULL);
     nemesis_heal(w);
-    run_until(w, w->now_ns + MS(8000), NULL); /* longer than the latest message and its lease */
+    /* Longer than the latest message and its lease. */
+    world_run_until(w, w->run.now_ns + MS(8000), NULL);
     w->resting = false;
     w->quiet = true;
     actor_all_go_on(w);
     if (draw(w, 2) == 0)
         world_schedule(w, (sim_event){.kind = EVENT_CUT}, MS(200));
-    run_until(w, w->now_ns + MS(QUIET_MS), NULL);
+    world_run_until(w, w->run.now_ns + MS(QUIET_MS), NULL);
     actor_finish_round(w);
-    run_until(w, w->now_ns + MS(60000), actor_all_done);
-    if (w->failure[0] == '\0' && !actor_all_done(w))
+    world_run_until(w, w->run.now_ns + MS(60000), actor_all_done);
+    if (w->run.failure[0] == '\0' && !actor_all_done(w))
         world_fail(w, "after healing, somebody still waits");
     client_close_all(w);
-    run_until(w, w->now_ns + MS(20000), closed_and_over);
-    if (w->failure[0] == '\0' && !closed(w))
+    world_run_until(w, w->run.now_ns + MS(20000), closed_and_over);
+    if (w->run.failure[0] == '\0' && !closed(w))
         world_fail(w, "a client does not close");
-    if (w->failure[0] == '\0')
+    if (w->run.failure[0] == '\0')
         check_end(w);
 }
 
@@ -260,13 +130,10 @@ void world_free(world *w)
 {
     for (int i = 0; i < CLIENTS_MAX; i++)
         client_free(&w->clients[i]);
-    for (size_t i = 0; i < w->queue_count; i++)
-        free(w->queue[i].bytes);
-    free(w->queue);
     history_free(w->history);
     queues_free(w);
     sim_image_free(w->old_copy);
     sim_server_free(w->server);
     hf__url_free(&w->url);
-    hf__memory_set_gate(NULL);
+    clockwork_end(&w->run);
 }

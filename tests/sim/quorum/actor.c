@@ -13,7 +13,7 @@
 static void schedule(world *w, int index, int number, int64_t delay_ns)
 {
     client *c = &w->clients[index];
-    event e = {.kind = EVENT_ACTOR, .index = index, .actor = number};
+    sim_event e = {.kind = EVENT_ACTOR, .index = index, .actor = number};
     e.generation = ++c->actors[number].generation + (c->generation << 32);
     world_schedule(w, e, delay_ns);
 }
@@ -105,7 +105,7 @@ static void begin_call(world *w, int index, int number, hf__call call, int64_t b
     actor *a = &c->actors[number];
     a->call = call;
     a->bound_ns = bound_ns;
-    a->call_began_ns = w->now_ns;
+    a->call_began_ns = w->run.now_ns;
     a->paused_before_ns = c->paused_total_ns;
     client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &a->call});
 }
@@ -253,7 +253,7 @@ static void acquired(world *w, int index, int number)
     h->nested = h->hold->outer != NULL;
     h->real = h->nested ? h->hold->outer : h->hold;
     h->moved = check_label(h, label) && strcmp(label, h->wish.label) != 0;
-    h->granted_ns = w->now_ns;
+    h->granted_ns = w->run.now_ns;
     h->fence = hf__hold_fence(h->hold);
     world_log(w, "client %d.%d: %s has fence %llu and %lld ms", index, number, h->wish.label,
               (unsigned long long)h->fence,
@@ -302,7 +302,7 @@ void actor_name_late(world *w, actor_state state, const char *when)
 {
     static const char *const does[] = {"thinks",     "waits for a lock", "has a lock",
                                        "extends it", "releases it",      "is done"};
-    for (int i = 0; i < w->plan.clients && w->failure[0] == '\0'; i++)
+    for (int i = 0; i < w->plan.clients && w->run.failure[0] == '\0'; i++)
         for (int n = 0; w->clients[i].alive && n < w->plan.actors; n++)
             if (w->clients[i].actors[n].state != state)
                 world_fail(w, "%s, client %d.%d still %s (%s)", when, i, n,

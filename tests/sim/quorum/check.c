@@ -98,7 +98,7 @@ static void check_bound(world *w, int index, const actor *a)
     const client *c = &w->clients[index];
     if (a->bound_ns == INT64_MAX)
         return;
-    int64_t took_ns = w->now_ns - a->call_began_ns - (c->paused_total_ns - a->paused_before_ns);
+    int64_t took_ns = w->run.now_ns - a->call_began_ns - (c->paused_total_ns - a->paused_before_ns);
     int64_t allowed_ns = a->bound_ns + a->bound_ns / 15 + MS(2); /* its clock may be slow */
     if (took_ns > allowed_ns)
         world_fail(w, "client %d.%d: a call took %lld ms instead of %lld", index, a->subject.actor,
@@ -120,7 +120,7 @@ void check_call(world *w, int index, int number)
     if (a->call.kind != HF__CALL_ACQUIRE)
         return;
     w->stats.grants += status == HF_OK;
-    w->stats.contended += status == HF_OK && w->now_ns - a->call_began_ns > MS(30);
+    w->stats.contended += status == HF_OK && w->run.now_ns - a->call_began_ns > MS(30);
     w->stats.refusals += status == HF_EBUSY;
     w->stats.unknowns += status == HF_EUNKNOWN;
 }

@@ -18,13 +18,13 @@ static int64_t clock_ns(const client *c, int64_t true_ns)
 
 hf__instant client_now(const world *w, const client *c)
 {
-    return (hf__instant){clock_ns(c, w->now_ns)};
+    return (hf__instant){clock_ns(c, w->run.now_ns)};
 }
 
 /* When, in true time from now, the client's clock shows `local`. */
 static int64_t true_delay_ns(const world *w, const client *c, hf__instant local)
 {
-    int64_t left_ns = local.ns - clock_ns(c, w->now_ns);
+    int64_t left_ns = local.ns - clock_ns(c, w->run.now_ns);
     return left_ns <= 0 ? 0 : left_ns * 1000 / (1000000 + c->rate_ppm) * 1000 + 1000;
 }
 
@@ -34,10 +34,10 @@ static void schedule_wake(world *w, int index)
 {
     client *c = &w->clients[index];
     hf__instant wake = hf__core_wake(c->core);
-    if (hf__is_never(wake) || c->wakes_ns <= w->now_ns + true_delay_ns(w, c, wake))
+    if (hf__is_never(wake) || c->wakes_ns <= w->run.now_ns + true_delay_ns(w, c, wake))
         return;
-    c->wakes_ns = w->now_ns + true_delay_ns(w, c, wake);
-    event e = {.kind = EVENT_WAKE, .index = index, .generation = c->generation};
+    c->wakes_ns = w->run.now_ns + true_delay_ns(w, c, wake);
+    sim_event e = {.kind = EVENT_WAKE, .index = index, .generation = c->generation};
     world_schedule(w, e, true_delay_ns(w, c, wake));
 }
 
@@ -54,7 +54,7 @@ static void carry_out(world *w, int index, const hf__action *action)
     case HF__ACTION_LOG:
         world_log(w, "client %d: log: %s", index, action->text);
         if (strstr(action->text, "its lease is over") != NULL)
-            w->gave_up_ns = w->now_ns;
+            w->gave_up_ns = w->run.now_ns;
         break;
     case HF__ACTION_DONE:
         for (int i = 0; i < w->plan.actors; i++)
@@ -157,7 +157,7 @@ void client_kill(world *w, int index)
     for (int link = 0; link < hf__core_links(c->core); link++)
         net_close(w, index, link);
     client_free(c);
-    world_schedule(w, (event){.kind = EVENT_START, .index = index, .generation = c->generation},
+    world_schedule(w, (sim_event){.kind = EVENT_START, .index = index, .generation = c->generation},
                    MS(draw_between(w, 1, 500)));
 }
 
@@ -167,17 +167,18 @@ void client_pause(world *w, int index, int64_t length_ns)
     if (c->paused || !c->alive)
         return;
     c->paused = true;
-    c->paused_since_ns = w->now_ns;
-    c->resumes_ns = w->now_ns + length_ns;
+    c->paused_since_ns = w->run.now_ns;
+    c->resumes_ns = w->run.now_ns + length_ns;
     world_log(w, "client %d: paused for %lld ms", index, (long long)(length_ns / 1000000));
-    world_schedule(w, (event){.kind = EVENT_RESUME, .index = index, .generation = c->generation},
+    world_schedule(w,
+                   (sim_event){.kind = EVENT_RESUME, .index = index, .generation = c->generation},
                    length_ns);
 }
 
 static void resume(world *w, int index)
 {
     client *c = &w->clients[index];
-    c->paused_total_ns += w->now_ns - c->paused_since_ns;
+    c->paused_total_ns += w->run.now_ns - c->paused_since_ns;
     c->paused = false;
     world_log(w, "client %d: goes on", index);
     check_beliefs(w); /* the application may look before the library does */
@@ -193,7 +194,7 @@ static void wake(world *w, int index)
         schedule_wake(w, index); /* its timer has moved, or the clock is a bit behind */
 }
 
-static bool meant_for(const client *c, const event *e)
+static bool meant_for(const client *c, const sim_event *e)
 {
     uint64_t generation = e->kind == EVENT_ACTOR ? e->generation >> 32 : e->generation;
     if (!c->alive || c->generation != generation)
@@ -202,7 +203,7 @@ static bool meant_for(const client *c, const event *e)
     return e->kind != EVENT_WAKE || e->at_ns == c->wakes_ns;
 }
 
-void client_handle(world *w, const event *e)
+void client_handle(world *w, const sim_event *e)
 {
     client *c = &w->clients[e->index];
     if (e->kind == EVENT_START) {
@@ -213,7 +214,7 @@ void client_handle(world *w, const event *e)
     } else if (e->kind == EVENT_RESUME) {
         resume(w, e->index);
     } else if (c->paused) {
-        world_schedule(w, *e, c->resumes_ns - w->now_ns);
+        world_schedule(w, *e, c->resumes_ns - w->run.now_ns);
         if (e->kind == EVENT_WAKE)
             c->wakes_ns = c->resumes_ns;
     } else if (e->kind == EVENT_WAKE) {

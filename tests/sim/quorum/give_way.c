@@ -20,9 +20,9 @@ static handle *contend(world *w)
     handle *a = story_acquire(w, 0, 0, 0);
     net_hold_back(w, 2, 0, true, MS(100));
     actor_acquire(w, 2, 0, story_wish(w, 2), (hf__call){.wait_ms = -1});
-    world_run_until(w, w->now_ns + MS(20), NULL);
+    world_run_until(w, w->run.now_ns + MS(20), NULL);
     actor_acquire(w, 1, 0, renewed, (hf__call){.wait_ms = -1});
-    world_run_until(w, w->now_ns + MS(20), NULL);
+    world_run_until(w, w->run.now_ns + MS(20), NULL);
     const sim_wish *wish = &w->clients[1].actors[0].subject.wish;
     EXPECT(w, a != NULL && node_has(&w->nodes[0], wish, wish->label));
     return a;
@@ -37,8 +37,8 @@ void tell_inquiry(world *w)
     net_hold_back(w, 1, 0, false, MS(150));
     handle *a = contend(w);
     nemesis_part(w, 2, only_c, MS(60000), true);
-    world_run_until(w, w->now_ns + MS(80), NULL);
-    if (w->failure[0] != '\0')
+    world_run_until(w, w->run.now_ns + MS(80), NULL);
+    if (w->run.failure[0] != '\0')
         return;
     story_let_go(w, 0, a);
     handle *c = actor_handle(&w->clients[2], 0);
@@ -60,12 +60,12 @@ static handle *give_way(world *w)
     story_begin(w);
     handle *a = contend(w);
     net_hold_back(w, 1, 0, true, MS(6000));
-    world_run_until(w, w->now_ns + MS(80), NULL);
+    world_run_until(w, w->run.now_ns + MS(80), NULL);
     nemesis_part(w, 1, only_c, MS(60000), true);
-    if (w->failure[0] != '\0')
+    if (w->run.failure[0] != '\0')
         return NULL;
     story_let_go(w, 0, a);
-    world_run_until(w, w->now_ns + MS(1000), NULL);
+    world_run_until(w, w->run.now_ns + MS(1000), NULL);
     handle *c = actor_handle(&w->clients[2], 0);
     EXPECT(w, c != NULL);
     if (c != NULL)
@@ -80,10 +80,10 @@ void tell_late(world *w)
     if (b == NULL)
         return;
     actor_acquire(w, 2, 0, story_wish(w, 2), (hf__call){.wait_ms = -1});
-    world_run_until(w, w->now_ns + MS(6000), NULL);
+    world_run_until(w, w->run.now_ns + MS(6000), NULL);
     EXPECT(w, actor_handle(&w->clients[2], 0) == NULL);
     EXPECT(w, check_valid(w, &w->clients[1], b));
-    if (w->failure[0] != '\0')
+    if (w->run.failure[0] != '\0')
         return;
     story_let_go(w, 1, b);
     EXPECT(w, actor_handle(&w->clients[2], 0) != NULL);

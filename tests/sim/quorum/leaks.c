@@ -86,8 +86,8 @@ void leaks_check(world *w)
     if (w->plan.very_late || w->plan.kind == KIND_JUMPY || w->plan.chance[FAULT_RESTART_OLD] > 0 ||
         w->plan.chance[FAULT_CLOCK_BACK] > 0)
         return;
-    if ((w->disturbed_ns > 0 && w->now_ns < w->disturbed_ns + while_ns) ||
-        (w->gave_up_ns > 0 && w->now_ns < w->gave_up_ns + while_ns))
+    if ((w->disturbed_ns > 0 && w->run.now_ns < w->disturbed_ns + while_ns) ||
+        (w->gave_up_ns > 0 && w->run.now_ns < w->gave_up_ns + while_ns))
         return;
     for (int i = 0; i < w->plan.nodes; i++)
         for (int lock = 0; lock < LOCKS; lock++)

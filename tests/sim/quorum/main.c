@@ -59,12 +59,8 @@ static const char *mutant_name(void)
 
 static void print_failure(const world *w, const options *o)
 {
-    uint64_t shown = w->trace_count < TRACE_LINES ? w->trace_count : TRACE_LINES;
-    printf("\n... what led to it (the last %llu lines):\n", (unsigned long long)shown);
-    for (uint64_t i = w->trace_count - shown; i < w->trace_count; i++)
-        puts(w->trace[i % TRACE_LINES]);
-    printf("\nseed %llu failed: %s\n", (unsigned long long)w->seed, w->failure);
-    printf("replay: make sim-quorum SEED=%llu", (unsigned long long)w->seed);
+    clockwork_print_failure(&w->run);
+    printf("replay: make sim-quorum SEED=%llu", (unsigned long long)w->run.seed);
     if (o->nodes > 0)
         printf(" NODES=%d", o->nodes);
     if (mutant_name() != NULL)
@@ -76,12 +72,12 @@ static int run_one(const options *o)
 {
     world *w = &the_world;
     world_run(w, o->only, o->nodes, o->trace);
-    bool failed = w->failure[0] != '\0';
+    bool failed = w->run.failure[0] != '\0';
     if (failed)
         print_failure(w, o);
     printf("seed %llu: %lld steps, %lld grants, trace hash %016llx%s\n",
            (unsigned long long)o->only, (long long)w->stats.steps, (long long)w->stats.grants,
-           (unsigned long long)w->trace_hash, failed ? ", FAILED" : "");
+           (unsigned long long)w->run.trace_hash, failed ? ", FAILED" : "");
     world_free(w);
     return failed;
 }
@@ -206,10 +202,10 @@ static int run_many(const options *o, uint64_t first, uint64_t seeds)
     bool failed = false;
     for (uint64_t seed = first; seed < first + seeds && (!failed || o->go_on); seed++) {
         world_run(&the_world, seed, o->nodes, false);
-        bool this_one = the_world.failure[0] != '\0';
+        bool this_one = the_world.run.failure[0] != '\0';
         failed |= this_one;
         if (this_one && o->go_on)
-            printf("seed %llu failed: %s\n", (unsigned long long)seed, the_world.failure);
+            printf("seed %llu failed: %s\n", (unsigned long long)seed, the_world.run.failure);
         else if (this_one)
             print_failure(&the_world, o);
         add(&b, &the_world);
@@ -256,9 +252,9 @@ static bool run_fails(const mutant *m, bool active, uint64_t seed, int nodes, ch
         fails = scenario_fails(&the_world, m->scenario, false, true, how, 100);
     } else {
         world_run(&the_world, seed, nodes, false);
-        fails = the_world.failure[0] != '\0';
+        fails = the_world.run.failure[0] != '\0';
         if (fails)
-            snprintf(how, 100, "%.99s", the_world.failure);
+            snprintf(how, 100, "%.99s", the_world.run.failure);
         world_free(&the_world);
     }
     hf__mutant = 0;

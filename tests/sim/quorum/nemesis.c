@@ -25,8 +25,8 @@ static bool is_afflicted(node *n)
 {
     const world *w = n->world;
     bool jumped = w->plan.kind == KIND_JUMPY && n->jumped_us != 0;
-    return n->down || n->dead || n->forgot || jumped || n->stalled_until_ns > w->now_ns ||
-           n->slow_until_ns > w->now_ns || !node_votes(n);
+    return n->down || n->dead || n->forgot || jumped || n->stalled_until_ns > w->run.now_ns ||
+           n->slow_until_ns > w->run.now_ns || !node_votes(n);
 }
 
 /* A server that may suffer something; NULL: enough of them do. */
@@ -59,13 +59,13 @@ static bool may_forget(world *w, const node *n)
     if (w->plan.burst || n->forgot)
         return forgetful < w->plan.nodes - w->plan.quorum;
     return forgetful == 0 && (w->last_forgot_ns == 0 ||
-                              w->now_ns > w->last_forgot_ns + MS(w->plan.max_lease_ms + 1000));
+                              w->run.now_ns > w->last_forgot_ns + MS(w->plan.max_lease_ms + 1000));
 }
 
 void nemesis_forget(node *n, const sim_image *image, const char *with)
 {
     n->forgot = true;
-    n->world->last_forgot_ns = n->world->now_ns;
+    n->world->last_forgot_ns = n->world->run.now_ns;
     n->world->stats.forgetting++;
     node_restart(n, image, with);
 }
@@ -93,14 +93,14 @@ static void restarts(world *w, node *n)
 
 static void interruptions(world *w, node *n)
 {
-    if (n->stalled_until_ns <= w->now_ns && fault_happens(w, FAULT_STALL)) {
-        n->stalled_until_ns = w->now_ns + MS(draw_between(w, 1, 3000));
+    if (n->stalled_until_ns <= w->run.now_ns && fault_happens(w, FAULT_STALL)) {
+        n->stalled_until_ns = w->run.now_ns + MS(draw_between(w, 1, 3000));
         w->disturbed_ns = n->stalled_until_ns;
         world_log(w, "server %d: stalls for %lld ms", n->index,
-                  (long long)((n->stalled_until_ns - w->now_ns) / 1000000));
+                  (long long)((n->stalled_until_ns - w->run.now_ns) / 1000000));
     }
     if (fault_happens(w, FAULT_SLOW)) {
-        n->slow_until_ns = w->now_ns + MS(draw_between(w, 100, 3000));
+        n->slow_until_ns = w->run.now_ns + MS(draw_between(w, 100, 3000));
         world_log(w, "server %d: slow", n->index);
     }
     if (fault_happens(w, FAULT_FLUSH))
@@ -112,7 +112,7 @@ static void interruptions(world *w, node *n)
                 sim_server_disconnect(n->server, i);
         net_break_all(n, draw(w, 3) > 0);
         n->down = true;
-        world_schedule(w, (event){.kind = EVENT_NODE_UP, .node = n->index},
+        world_schedule(w, (sim_event){.kind = EVENT_NODE_UP, .node = n->index},
                        MS(draw_between(w, 50, 3000)));
     }
 }
@@ -165,7 +165,7 @@ void nemesis_part(world *w, int index, const bool *nodes, int64_t length_ns, boo
     client *c = &w->clients[index];
     char list[NODES_MAX + 1] = "";
     memcpy(c->parted, nodes, sizeof(c->parted));
-    c->parted_until_ns = w->now_ns + length_ns;
+    c->parted_until_ns = w->run.now_ns + length_ns;
     c->parted_drops = drops;
     if (!drops)
         w->disturbed_ns = c->parted_until_ns;
@@ -181,7 +181,7 @@ static void client_faults(world *w)
         client_pause(w, any_client(w), MS(draw_between(w, 1, 2 * w->plan.lease_max_ms)));
     int victim = any_client(w);
     client *c = &w->clients[victim];
-    if (c->parted_until_ns <= w->now_ns && fault_happens(w, FAULT_PARTITION)) {
+    if (c->parted_until_ns <= w->run.now_ns && fault_happens(w, FAULT_PARTITION)) {
         bool nodes[NODES_MAX] = {false};
         for (int i = 0; i < w->plan.nodes; i++)
             nodes[i] = draw(w, 2) == 0;
@@ -193,7 +193,7 @@ static void client_faults(world *w)
         client_kill(w, victim);
     if (c->alive && fault_happens(w, FAULT_CANCEL)) {
         int number = (int)draw(w, (uint64_t)w->plan.actors);
-        event e = {.kind = EVENT_ACTOR, .index = victim, .actor = number};
+        sim_event e = {.kind = EVENT_ACTOR, .index = victim, .actor = number};
         e.generation = (uint32_t)c->actors[number].generation + (c->generation << 32);
         if (c->actors[number].state == ACTOR_ACQUIRES)
             world_schedule(w, e, MS(1) / 10 * draw_between(w, 0, 50));
@@ -208,7 +208,7 @@ void nemesis_act(world *w)
     nemesis_notice_votes(w);
     server_faults(w);
     leaks_check(w);
-    world_schedule(w, (event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
+    world_schedule(w, (sim_event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
 }
 
 /* What was granted before a clock was put back may last for an hour: somebody cleans up. */
@@ -226,7 +226,7 @@ static void clean_up(node *n)
 /* Those who are paused or down come back by themselves; the last of them, when? */
 int64_t nemesis_heal(world *w)
 {
-    int64_t last_ns = w->now_ns;
+    int64_t last_ns = w->run.now_ns;
     world_log(w, "healing");
     w->healing = w->resting = true;
     for (int i = 0; i < w->plan.clients; i++)

@@ -26,18 +26,18 @@ static int64_t delay_ns(node *n, bool to_server)
     if (fault_happens(w, FAULT_DELAY))
         return late_ns(w, to_server);
     int64_t usual_ns = 1000 + (int64_t)draw(w, (uint64_t)w->plan.delay_ns);
-    return n->slow_until_ns > w->now_ns ? 10 * usual_ns : usual_ns;
+    return n->slow_until_ns > w->run.now_ns ? 10 * usual_ns : usual_ns;
 }
 
 static bool is_parted(const node *n, int client_index)
 {
     const client *c = &n->world->clients[client_index];
-    return c->parted[n->index] && c->parted_until_ns > n->world->now_ns;
+    return c->parted[n->index] && c->parted_until_ns > n->world->run.now_ns;
 }
 
-static event wire_event(const node *n, event_kind kind, int index)
+static sim_event wire_event(const node *n, event_kind kind, int index)
 {
-    return (event){
+    return (sim_event){
         .kind = kind, .node = n->index, .index = index, .generation = n->wires[index].generation};
 }
 
@@ -72,15 +72,15 @@ void net_connect(world *w, int client_index, int link)
 /* Arrivals are in order: not before the one before. */
 static int64_t arrival(const world *w, int64_t delay, int64_t *last_ns)
 {
-    int64_t at_ns = w->now_ns + delay;
+    int64_t at_ns = w->run.now_ns + delay;
     *last_ns = at_ns > *last_ns ? at_ns : *last_ns + 1;
-    return *last_ns - w->now_ns;
+    return *last_ns - w->run.now_ns;
 }
 
 static void send_piece(node *n, event_kind kind, int index, hf__slice piece, int64_t delay)
 {
     sim_wire *wire = &n->wires[index];
-    event e = wire_event(n, kind, index);
+    sim_event e = wire_event(n, kind, index);
     e.bytes = malloc(piece.length);
     if (e.bytes == NULL)
         abort();
@@ -117,7 +117,7 @@ static void send(node *n, event_kind kind, int index, const char *bytes, size_t 
     if (wire->half_open)
         return;
     if (is_parted(n, wire->client))
-        send_piece(n, kind, index, piece, c->parted_until_ns - w->now_ns + delay_ns(n, true));
+        send_piece(n, kind, index, piece, c->parted_until_ns - w->run.now_ns + delay_ns(n, true));
     else if (fault_happens(w, FAULT_HALF_OPEN))
         wire->half_open = true;
     else if (fault_happens(w, FAULT_CUT))
@@ -167,10 +167,11 @@ static void end_at_client(node *n, int index)
     if (!wire->client_open)
         return;
     wire->client_open = false;
-    int64_t last_ns = wire->last_to_server_ns > w->now_ns ? wire->last_to_server_ns : w->now_ns;
+    int64_t last_ns =
+        wire->last_to_server_ns > w->run.now_ns ? wire->last_to_server_ns : w->run.now_ns;
     if (draw(w, 2) == 0)
-        last_ns = w->now_ns; /* or it never arrives */
-    world_schedule(w, wire_event(n, EVENT_SERVER_END, index), last_ns - w->now_ns + 1000);
+        last_ns = w->run.now_ns; /* or it never arrives */
+    world_schedule(w, wire_event(n, EVENT_SERVER_END, index), last_ns - w->run.now_ns + 1000);
 }
 
 void net_close(world *w, int client_index, int link)
@@ -191,7 +192,7 @@ void net_break(node *n, int index)
     wire->half_open = true; /* nothing new passes */
     if (wire->server_open && draw(w, 2) == 0)
         world_schedule(w, wire_event(n, EVENT_SERVER_END, index),
-                       wire->last_to_server_ns - w->now_ns + 1000);
+                       wire->last_to_server_ns - w->run.now_ns + 1000);
 }
 
 void net_break_all(node *n, bool clients_learn)
@@ -227,13 +228,13 @@ void net_hold_back(world *w, int client_index, int node_index, bool to_server, i
         if (index < 0)
             continue;
         sim_wire *wire = &w->nodes[node_index].wires[index];
-        *(to_server ? &wire->last_to_server_ns : &wire->last_to_client_ns) = w->now_ns + length_ns;
+        *(to_server ? &wire->last_to_server_ns : &wire->last_to_client_ns) = w->run.now_ns + length_ns;
     }
 }
 
 /* ---- What arrives ---- */
 
-static void to_server(node *n, event *e)
+static void to_server(node *n, sim_event *e)
 {
     world *w = n->world;
     if (n->down || !n->wires[e->index].server_open)
@@ -247,7 +248,7 @@ static void to_server(node *n, event *e)
     collect(n);
 }
 
-static void to_client(node *n, event *e, hf__event_kind kind)
+static void to_client(node *n, sim_event *e, hf__event_kind kind)
 {
     world *w = n->world;
     sim_wire *wire = &n->wires[e->index];
@@ -263,12 +264,12 @@ static void to_client(node *n, event *e, hf__event_kind kind)
                              .link = link,
                              .bytes = e->bytes,
                              .count = e->count,
-                             .wall = {1700000000000000 + w->now_ns / 1000},
+                             .wall = {1700000000000000 + w->run.now_ns / 1000},
                              .reason = "broken"});
 }
 
 /* A paused party gets its events when it goes on. */
-static bool postponed(node *n, event *e)
+static bool postponed(node *n, sim_event *e)
 {
     world *w = n->world;
     const sim_wire *wire = &n->wires[e->index];
@@ -279,15 +280,15 @@ static bool postponed(node *n, event *e)
         until_ns = n->stalled_until_ns;
     else if (c->alive && c->paused && c->generation == wire->client_generation)
         until_ns = c->resumes_ns;
-    if (until_ns <= w->now_ns)
+    if (until_ns <= w->run.now_ns)
         return false;
-    event again = *e;
+    sim_event again = *e;
     e->bytes = NULL;
-    world_schedule(w, again, until_ns - w->now_ns);
+    world_schedule(w, again, until_ns - w->run.now_ns);
     return true;
 }
 
-void net_handle(world *w, event *e)
+void net_handle(world *w, sim_event *e)
 {
     node *n = &w->nodes[e->node];
     sim_wire *wire = &n->wires[e->index];

@@ -14,7 +14,7 @@ const char *const owner_names[OWNERS] = {"trace:1"};
 
 int64_t node_now_us(const node *n)
 {
-    int64_t passed_us = n->world->now_ns / 1000;
+    int64_t passed_us = n->world->run.now_ns / 1000;
     return EPOCH_US + n->offset_us + n->jumped_us + passed_us + passed_us * n->rate_ppm / 1000000;
 }
 
@@ -51,7 +51,7 @@ void node_restart(node *n, const sim_image *image, const char *with)
     node_set_clock(n);
     sim_server_restart(n->server, image);
     n->down = true;
-    world_schedule(w, (event){.kind = EVENT_NODE_UP, .node = n->index},
+    world_schedule(w, (sim_event){.kind = EVENT_NODE_UP, .node = n->index},
                    MS(draw_between(w, 1, 400)));
 }
 

@@ -36,7 +36,7 @@ static void notice(node *n, const char *value)
         return;
     a->queued |= 1u << n->index;
     if (a->queued_ns == 0 && __builtin_popcount(a->queued) >= w->plan.quorum)
-        a->queued_ns = w->now_ns;
+        a->queued_ns = w->run.now_ns;
 }
 
 static void see_waiter(void *arg, const char *value, double score)
@@ -111,8 +111,8 @@ void order_check(world *w)
         if (waiter == NULL)
             w->locks[i].idle_ns = 0;
         else if (w->locks[i].idle_ns == 0)
-            w->locks[i].idle_ns = w->now_ns;
-        else if (w->now_ns - w->locks[i].idle_ns > bound_ns)
+            w->locks[i].idle_ns = w->run.now_ns;
+        else if (w->run.now_ns - w->locks[i].idle_ns > bound_ns)
             world_fail(w, "%s waits for %s since %lld ms, and nobody has it for %lld ms",
                        waiter->subject.wish.label, lock_names[i],
                        (long long)(waiter->queued_ns / 1000000), (long long)(bound_ns / 1000000));

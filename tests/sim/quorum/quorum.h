@@ -4,11 +4,13 @@
  * the world with one server (../sim.h), which knows much more about that one. The files:
  *
  *   main.c     seeds, mutants, statistics        plan.c      what a seed draws
- *   world.c    the queue of events, the trace    net.c       wires between clients and servers
+ *   world.c    a run from begin to end           net.c       wires between clients and servers
  *   node.c     servers and their clocks          nemesis.c   what goes wrong, and with how many
  *   client.c   clients and their clocks          scenario.c  stories with a known end
  *   actor.c    what applications do              give_way.c  more of them
  *   mutants.c  deliberate bugs that must be caught
+ *
+ * The queue of events and the trace are ../clockwork.c, which both worlds have.
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -22,6 +24,7 @@
 #include <holdfast.h>
 
 #include "base/buffer.h"
+#include "clockwork.h"
 #include "core/core.h"
 #include "plan.h"
 #include "server.h"
@@ -38,14 +41,10 @@ enum {
     FENCES_MAX = 8192, /* remembered fences; a power of two */
     LABEL_SIZE = 24,
     BACK_MAX_MS = 5000, /* by which a clock may be put back while its server has a vote */
-    TRACE_LINES = 1500,
-    TRACE_TEXT = 200
+    TRACE_WIDTH = 170   /* hashes depend on it */
 };
 
-#define MS(n)  ((int64_t)(n)*1000000)
 #define OWNERS 1
-
-typedef struct world world;
 
 /* ---- Servers ---- */
 
@@ -169,18 +168,6 @@ typedef enum event_kind {
     EVENT_NEMESIS
 } event_kind;
 
-typedef struct event {
-    int64_t at_ns;
-    uint64_t order; /* of scheduling: events at the same time happen in this order */
-    event_kind kind;
-    int node;
-    int index; /* client or wire */
-    int actor;
-    uint64_t generation; /* of the client or wire it was meant for */
-    char *bytes;
-    size_t count;
-} event;
-
 typedef struct sim_lock {
     char side[4][64]; /* its side keys, as in side_letters */
     size_t side_length[4];
@@ -205,12 +192,8 @@ typedef struct stats {
 } stats;
 
 struct world {
-    uint64_t seed, random;
+    clockwork run;
     plan plan;
-    int64_t now_ns; /* true time */
-    uint64_t orders;
-    event *queue; /* a binary heap */
-    size_t queue_count, queue_capacity;
     hf__url urls[NODES_MAX];
     node nodes[NODES_MAX];
     client clients[CLIENTS_MAX];
@@ -223,28 +206,17 @@ struct world {
     bool resting;           /* nobody begins anything */
     bool finished;
     stats stats;
-    char failure[400]; /* empty: none */
-    char trace[TRACE_LINES][TRACE_TEXT];
-    uint64_t trace_count, trace_hash;
-    bool print_trace;
     seen_fence fences_seen[FENCES_MAX];
 };
 
 extern const char *const lock_names[LOCKS];
 extern const char *const owner_names[OWNERS];
-extern bool sim_allocation_fails; /* the next one of a client */
 
 /* world.c */
-uint64_t draw(world *world, uint64_t limit); /* 0 to limit - 1 */
-int64_t draw_between(world *world, int64_t low, int64_t high);
 bool fault_happens(world *world, sim_fault fault); /* one occasion; counts it */
 void world_begin(world *world, uint64_t seed, const plan *plan, bool print_trace);
 void world_run(world *world, uint64_t seed, int nodes, bool print_trace);
-void world_run_until(world *w, int64_t until_ns, bool (*over)(const world *));
 void world_free(world *world);
-void world_schedule(world *world, event event, int64_t delay_ns);
-void world_log(world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void world_fail(world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* node.c */
 void node_begin(world *world, int index);
@@ -266,7 +238,7 @@ void net_break(node *node, int wire);
 void net_break_all(node *node, bool clients_learn);
 void net_make_deaf(world *world, int client, int node); /* the subscription */
 void net_hold_back(world *world, int client, int node, bool to_server, int64_t length_ns);
-void net_handle(world *world, event *event);
+void net_handle(world *world, sim_event *event);
 
 /* client.c */
 void client_start(world *world, int index);
@@ -275,7 +247,7 @@ void client_free(client *client);
 void client_pause(world *world, int index, int64_t length_ns);
 void client_step(world *world, int index, hf__event *event);
 hf__instant client_now(const world *world, const client *client);
-void client_handle(world *world, const event *event);
+void client_handle(world *world, const sim_event *event);
 void client_close_all(world *world);
 bool client_all_closed(const world *world);
 

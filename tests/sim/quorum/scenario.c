@@ -73,7 +73,7 @@ handle *story_acquire(world *w, int index, int64_t interval_ms, int64_t wait_ms)
     sim_wish wanted = story_wish(w, index);
     wanted.interval_ms = interval_ms;
     actor_acquire(w, index, 0, wanted, (hf__call){.wait_ms = wait_ms});
-    world_run_until(w, w->now_ns + MS(1000 + wait_ms), nobody_acquires);
+    world_run_until(w, w->run.now_ns + MS(1000 + wait_ms), nobody_acquires);
     return actor_handle(&w->clients[index], 0);
 }
 
@@ -82,7 +82,7 @@ void story_let_go(world *w, int index, handle *h)
     hf__event e = {.kind = HF__EVENT_LET_GO, .hold = h->hold};
     h->hold = NULL;
     client_step(w, index, &e);
-    world_run_until(w, w->now_ns + MS(100), NULL);
+    world_run_until(w, w->run.now_ns + MS(100), NULL);
 }
 
 void story_begin(world *w)
@@ -98,7 +98,7 @@ void story_begin(world *w)
 
 void story_ends(const world *w, const char *how)
 {
-    if (!silent && w->seed == 1 && w->failure[0] == '\0')
+    if (!silent && w->run.seed == 1 && w->run.failure[0] == '\0')
         puts(how);
 }
 
@@ -142,13 +142,13 @@ static void restart_one(world *w, int index, const handle *a)
 {
     node *n = &w->nodes[index];
     nemesis_forget(n, NULL, "nothing");
-    for (int64_t until_ns = w->now_ns + MS(2 * w->plan.max_lease_ms + 2000);
-         w->now_ns < until_ns;) {
-        world_run_until(w, w->now_ns + MS(300), NULL);
+    for (int64_t until_ns = w->run.now_ns + MS(2 * w->plan.max_lease_ms + 2000);
+         w->run.now_ns < until_ns;) {
+        world_run_until(w, w->run.now_ns + MS(300), NULL);
         nemesis_notice_votes(w);
         EXPECT(w, check_valid(w, &w->clients[0], a));
         EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
-        if (w->failure[0] != '\0')
+        if (w->run.failure[0] != '\0')
             return;
     }
     EXPECT(w, !n->forgot);
@@ -160,9 +160,9 @@ static void tell_rolling(world *w)
     story_begin(w);
     const handle *a = story_acquire(w, 0, w->plan.lease_max_ms / 3, 0);
     EXPECT(w, a != NULL);
-    for (int i = 0; i < w->plan.nodes && w->failure[0] == '\0'; i++)
+    for (int i = 0; i < w->plan.nodes && w->run.failure[0] == '\0'; i++)
         restart_one(w, i, a);
-    if (w->failure[0] != '\0')
+    if (w->run.failure[0] != '\0')
         return;
     EXPECT(w, hf__hold_fence(a->hold) == a->fence);
     EXPECT(w, fences_write(w, 0, a));
@@ -188,13 +188,13 @@ static void tell_floor(world *w)
     uint64_t fence = a->fence;
     story_let_go(w, 0, a);
     nemesis_forget(&w->nodes[1], NULL, "nothing");
-    for (int64_t until_ns = w->now_ns + MS(3 * w->plan.max_lease_ms); w->now_ns < until_ns;) {
-        world_run_until(w, w->now_ns + MS(300), NULL);
+    for (int64_t until_ns = w->run.now_ns + MS(3 * w->plan.max_lease_ms); w->run.now_ns < until_ns;) {
+        world_run_until(w, w->run.now_ns + MS(300), NULL);
         EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
-        if (w->failure[0] != '\0')
+        if (w->run.failure[0] != '\0')
             return;
     }
-    w->clients[0].parted_until_ns = w->clients[1].parted_until_ns = w->now_ns;
+    w->clients[0].parted_until_ns = w->clients[1].parted_until_ns = w->run.now_ns;
     const handle *b = story_acquire(w, 1, 0, 5000);
     EXPECT(w, b != NULL && b->fence > fence);
     if (!silent)
@@ -206,11 +206,11 @@ static void tell_floor(world *w)
 /* Until A and B have granted it, which the client does not know yet. */
 static void run_until_granted(world *w, const sim_wish *wish)
 {
-    int64_t until_ns = w->now_ns + MS(1000);
-    while (w->now_ns < until_ns && !(node_has(&w->nodes[0], wish, wish->label) &&
+    int64_t until_ns = w->run.now_ns + MS(1000);
+    while (w->run.now_ns < until_ns && !(node_has(&w->nodes[0], wish, wish->label) &&
                                      node_has(&w->nodes[1], wish, wish->label)))
-        world_run_until(w, w->now_ns + 1000, NULL);
-    EXPECT(w, w->now_ns < until_ns);
+        world_run_until(w, w->run.now_ns + 1000, NULL);
+    EXPECT(w, w->run.now_ns < until_ns);
 }
 
 static void tell_unheld(world *w)
@@ -224,11 +224,11 @@ static void tell_unheld(world *w)
     actor_acquire(w, 0, 0, story_wish(w, 0), (hf__call){.wait_ms = 3000});
     run_until_granted(w, &w->clients[0].actors[0].subject.wish);
     nemesis_jump(&w->nodes[0], 10000000);
-    world_run_until(w, w->now_ns + MS(3000), nobody_acquires);
+    world_run_until(w, w->run.now_ns + MS(3000), nobody_acquires);
     handle *a = actor_handle(&w->clients[0], 0);
     EXPECT(w, a != NULL);
     EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
-    if (w->failure[0] != '\0')
+    if (w->run.failure[0] != '\0')
         return;
     uint64_t fence = a->fence;
     story_let_go(w, 0, a);
@@ -246,9 +246,9 @@ static void tell_pause(world *w)
     w->plan.kind = KIND_WITHIN; /* who is paused keeps others waiting */
     actor_acquire(w, 0, 0, story_wish(w, 0), (hf__call){.wait_ms = 0});
     client_pause(w, 0, MS(w->plan.lease_max_ms + 500));
-    world_run_until(w, w->now_ns + MS(w->plan.lease_max_ms + 100), NULL);
+    world_run_until(w, w->run.now_ns + MS(w->plan.lease_max_ms + 100), NULL);
     EXPECT(w, story_acquire(w, 1, 0, 0) != NULL);
-    world_run_until(w, w->now_ns + MS(1000), nobody_acquires);
+    world_run_until(w, w->run.now_ns + MS(1000), nobody_acquires);
     EXPECT(w, !w->clients[0].paused && actor_handle(&w->clients[0], 0) == NULL);
     story_ends(w, "pause: what was granted long ago was not believed");
 }
@@ -272,7 +272,7 @@ static void tell_contenders(world *w)
     w->resting = true;        /* and does nothing more */
     world_run_until(w, MS(60000), nobody_is_left);
     EXPECT(w, w->stats.grants == CONTENDERS);
-    EXPECT(w, w->now_ns < MS(w->plan.lease_max_ms / 3)); /* nobody had to look again */
+    EXPECT(w, w->run.now_ns < MS(w->plan.lease_max_ms / 3)); /* nobody had to look again */
 }
 
 /* ---- All ---- */
@@ -313,9 +313,9 @@ static bool run_story(world *w, const struct story *story, bool print_trace, cha
     for (uint64_t seed = 1; seed <= (uint64_t)story->runs && !failed; seed++) {
         world_begin(w, seed, &p, print_trace);
         story->tell(w);
-        failed = w->failure[0] != '\0';
+        failed = w->run.failure[0] != '\0';
         if (failed)
-            snprintf(how, size, "%.99s", w->failure);
+            snprintf(how, size, "%.99s", w->run.failure);
         sum += w->stats.messages;
         most = w->stats.messages_max > most ? w->stats.messages_max : most;
         world_free(w);
