@@ -44,6 +44,7 @@ typedef struct clockwork {
 /* What a world says. */
 clockwork *world_clockwork(world *world);
 void world_handle(world *world, sim_event *event); /* its bytes stay the clockwork's */
+void world_free(world *world);
 
 /* Of an empty world, and of its end. */
 void clockwork_begin(clockwork *clockwork, uint64_t seed, int trace_width, bool print_trace);

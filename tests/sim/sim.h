@@ -3,15 +3,15 @@
  * and clocks, all from one seed. Time is a number; nothing waits, nothing is random but what the
  * seed says. The files:
  *
- *   main.c     seeds, mutants, statistics        plan.c     what a seed draws
+ *   main.c     what is counted and shown         plan.c     what a seed draws
  *   world.c    a run from begin to end           net.c      wires between clients and server
  *   client.c   clients and their clocks          nemesis.c  what goes wrong
  *   actor.c    what applications do              query.c    people who look from outside
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
  *   handles.c  what they have                    tokens.c   holds between two clients
  *
- * The queue of events and the trace are clockwork.c, which the world with several servers
- * (quorum/quorum.h) has as well.
+ * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
+ * events, the trace) and simulator.c (many seeds, the hunt for mutants).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -87,7 +87,6 @@ extern const char side_letters[SIDES + 1];
 
 /* world.c */
 void world_run(world *world, uint64_t seed, bool print_trace);
-void world_free(world *world);
 bool fault_happens(world *world, sim_fault fault); /* one occasion; counts it */
 
 /* net.c */

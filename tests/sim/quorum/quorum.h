@@ -3,14 +3,15 @@
  * and clients that run the same src/core, all from one seed and in virtual time. It stands beside
  * the world with one server (../sim.h), which knows much more about that one. The files:
  *
- *   main.c     seeds, mutants, statistics        plan.c      what a seed draws
+ *   main.c     what is counted and shown         plan.c      what a seed draws
  *   world.c    a run from begin to end           net.c       wires between clients and servers
  *   node.c     servers and their clocks          nemesis.c   what goes wrong, and with how many
  *   client.c   clients and their clocks          scenario.c  stories with a known end
  *   actor.c    what applications do              give_way.c  more of them
  *   mutants.c  deliberate bugs that must be caught
  *
- * The queue of events and the trace are ../clockwork.c, which both worlds have.
+ * What both worlds have: ../clockwork.c (the queue of events, the trace) and ../simulator.c (many
+ * seeds, the hunt for mutants).
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -216,7 +217,6 @@ extern const char *const owner_names[OWNERS];
 bool fault_happens(world *world, sim_fault fault); /* one occasion; counts it */
 void world_begin(world *world, uint64_t seed, const plan *plan, bool print_trace);
 void world_run(world *world, uint64_t seed, int nodes, bool print_trace);
-void world_free(world *world);
 
 /* node.c */
 void node_begin(world *world, int index);
