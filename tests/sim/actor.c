@@ -46,16 +46,6 @@ static void begin_call(world *w, int index, int number, hf__call call, int64_t b
     client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &a->call});
 }
 
-static int64_t acquire_bound_ns(const world *w, const hf__call *call)
-{
-    if (call->wait_ms < 0)
-        return INT64_MAX;
-    if (call->wait_ms > 0)
-        return MS(call->wait_ms);
-    return MS((call->max_retries + 1) * w->plan.call_timeout_ms +
-              call->max_retries * hf__span_to_ms(call->retry_interval));
-}
-
 static bool must_reenter(const world *w, const sim_client *c, const sim_handle *held,
                          const sim_wish *wish)
 {
@@ -90,7 +80,7 @@ static void acquire(world *w, int index, int number, const sim_handle *held)
               strchr(a->subject.value, ':'));
     bool at_once = held != NULL && must_reenter(w, c, held, &wish);
     fences_call_begins(w, a);
-    begin_call(w, index, number, call, acquire_bound_ns(w, &call));
+    begin_call(w, index, number, call, acquire_bound_ns(&call, w->plan.call_timeout_ms));
     if (at_once && a->state == ACTOR_ACQUIRES)
         world_fail(w, "client %d.%d: waits for %s, which it holds", index, number,
                    lock_names[wish.lock]);

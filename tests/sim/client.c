@@ -23,8 +23,7 @@ int64_t client_clock_ns(const sim_client *c, int64_t true_ns)
         if (c->suspended)
             stood_still_ns += true_ns - c->paused_since_ns;
     }
-    int64_t passed_ns = true_ns - stood_still_ns;
-    return c->clock_base_ns + passed_ns + passed_ns * c->rate_ppm / 1000000;
+    return timer_shows_ns(&c->timer, true_ns - stood_still_ns);
 }
 
 hf__instant client_now(const world *w, const sim_client *c)
@@ -32,24 +31,13 @@ hf__instant client_now(const world *w, const sim_client *c)
     return (hf__instant){client_clock_ns(c, w->run.now_ns)};
 }
 
-/* When, in true time from now, the client's clock shows `local`. */
-static int64_t true_delay_ns(const world *w, const sim_client *c, hf__instant local)
-{
-    int64_t left_ns = local.ns - client_clock_ns(c, w->run.now_ns);
-    return left_ns <= 0 ? 0 : left_ns * 1000 / (1000000 + c->rate_ppm) * 1000 + 1000;
-}
-
 /* ---- Steps ---- */
 
 static void schedule_wake(world *w, int index)
 {
     sim_client *c = &w->clients[index];
-    hf__instant wake = hf__core_wake(c->core);
-    if (hf__is_never(wake) || c->wakes_ns <= w->run.now_ns + true_delay_ns(w, c, wake))
-        return;
-    c->wakes_ns = w->run.now_ns + true_delay_ns(w, c, wake);
-    sim_event event = {.kind = EVENT_WAKE, .index = index, .generation = c->generation};
-    world_schedule(w, event, true_delay_ns(w, c, wake));
+    sim_event wake = {.kind = EVENT_WAKE, .index = index, .generation = c->generation};
+    timer_set(w, &c->timer, client_now(w, c), hf__core_wake(c->core), wake);
 }
 
 static void carry_out(world *w, int index, const hf__action *action)
@@ -147,11 +135,11 @@ void client_start(world *w, int index)
 {
     sim_client *c = &w->clients[index];
     uint64_t generation = c->generation + 1;
-    *c = (sim_client){.alive = true, .generation = generation, .wakes_ns = INT64_MAX};
+    *c = (sim_client){.alive = true, .generation = generation, .timer.wakes_ns = INT64_MAX};
     bool fast = w->plan.beyond && w->plan.chance[FAULT_CLOCK_RATE] > 0;
     w->stats.faults[FAULT_CLOCK_RATE] += fast;
-    c->rate_ppm = fast ? draw_between(w, -50000, 50000) : draw_between(w, -4500, 4500);
-    c->clock_base_ns = MS(draw_between(w, 1000, 1000000));
+    c->timer.rate_ppm = fast ? draw_between(w, -50000, 50000) : draw_between(w, -4500, 4500);
+    c->timer.base_ns = MS(draw_between(w, 1000, 1000000));
     c->config = (hf__config){.servers = &w->url,
                              .server_count = 1,
                              .connect_timeout = hf__span_ms(w->plan.connect_timeout_ms),
@@ -238,7 +226,7 @@ static void wake(world *w, int index)
 {
     sim_client *c = &w->clients[index];
     hf__instant now = {client_clock_ns(c, w->run.now_ns)};
-    c->wakes_ns = INT64_MAX;
+    c->timer.wakes_ns = INT64_MAX;
     if (!hf__before(now, hf__core_wake(c->core)))
         client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
     else
@@ -282,7 +270,7 @@ static bool meant_for(const sim_client *c, const sim_event *event)
     if (!c->alive || c->generation != generation)
         return false;
     /* Of two wakes, the earlier one was scheduled later. */
-    return event->kind != EVENT_WAKE || event->at_ns == c->wakes_ns;
+    return event->kind != EVENT_WAKE || event->at_ns == c->timer.wakes_ns;
 }
 
 void client_handle(world *w, const sim_event *event)
@@ -300,7 +288,7 @@ void client_handle(world *w, const sim_event *event)
         sim_event again = *event;
         world_schedule(w, again, c->resumes_ns - w->run.now_ns);
         if (event->kind == EVENT_WAKE)
-            c->wakes_ns = c->resumes_ns;
+            c->timer.wakes_ns = c->resumes_ns;
     } else {
         run(w, event);
     }

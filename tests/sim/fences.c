@@ -68,18 +68,6 @@ void fences_call_begins(world *w, sim_actor *a)
     a->told_else = highest_of_others(lock, wish->owner);
 }
 
-/* The first party that had the fence; it is noted if nobody had. */
-static uint64_t party_of(world *w, int lock, uint64_t fence, uint64_t party)
-{
-    size_t at = (size_t)(fence * 0x9e3779b97f4a7c15u >> 32) % FENCES_MAX;
-    while (w->fences_seen[at].fence != 0 &&
-           (w->fences_seen[at].fence != fence || w->fences_seen[at].lock != lock))
-        at = (at + 1) % FENCES_MAX;
-    if (w->fences_seen[at].fence == 0)
-        w->fences_seen[at] = (sim_fence){fence, party, lock};
-    return w->fences_seen[at].party;
-}
-
 /* Others of the party who hold it now have the same fence; beyond the assumptions, those of the
  * same hold. */
 static void check_sharers(world *w, int index, const sim_handle *mine)
@@ -135,7 +123,8 @@ void fences_granted(world *w, int index, sim_actor *a, sim_handle *h)
     if (h->fence == 0)
         world_fail(w, "client %d.%d: granted %s without a fence", index, h->actor,
                    lock_names[h->wish.lock]);
-    if (party_of(w, h->wish.lock, h->fence, h->wish.party) != h->wish.party && !lock->excused)
+    if (fence_book_party(&w->fences, h->wish.lock, h->fence, h->wish.party) != h->wish.party &&
+        !lock->excused)
         world_fail(w, "client %d.%d: granted %s with fence %llu of another party", index, h->actor,
                    lock_names[h->wish.lock], (unsigned long long)h->fence);
     check_order(w, index, a, h);
@@ -178,7 +167,7 @@ void fences_broken(world *w, int index, sim_query *query)
         world_fail(w, "client %d: broke %s with fence %llu after %llu had been told", index,
                    lock_names[query->lock], (unsigned long long)fence,
                    (unsigned long long)query->told_before);
-    if (party_of(w, query->lock, fence, BREAKERS) != BREAKERS && !lock->excused)
+    if (fence_book_party(&w->fences, query->lock, fence, BREAKERS) != BREAKERS && !lock->excused)
         world_fail(w, "client %d: broke %s with fence %llu of another party", index,
                    lock_names[query->lock], (unsigned long long)fence);
     lock->told_breaks = larger(lock->told_breaks, fence);

@@ -7,7 +7,9 @@
 #include <holdfast.h>
 
 #include "base/buffer.h"
+#include "client_time.h"
 #include "core/core.h"
+#include "fence_book.h"
 #include "plan.h"
 #include "server.h"
 
@@ -18,8 +20,7 @@ enum {
     NESTED_MAX = 3,   /* handles of one actor */
     LOCKS = 3,
     OWNERS = 2,
-    TOKENS_MAX = 32,   /* at a time */
-    FENCES_MAX = 8192, /* remembered fences; a power of two */
+    TOKENS_MAX = 32, /* at a time */
     WIRES_MAX = SIM_CONNECTIONS_MAX,
     VALUES_MAX = 16384,           /* remembered values of holds; a power of two */
     QUEUE_MAX = CLIENTS_MAX * 64, /* more than can wait for a lock, the killed ones included */
@@ -162,13 +163,11 @@ typedef struct sim_client {
     sim_front fronts[LOCKS];
     uint64_t subscribed_run; /* the server process that its last subscription was made with */
     int64_t cut_ns;          /* when its subscription was cut last, in quiet times; 0: never */
-    int64_t wakes_ns;        /* when an EVENT_WAKE is scheduled; INT64_MAX: none is */
+    sim_timer timer;         /* its clock, and its EVENT_WAKE */
     bool paused;
     bool suspended;
     bool telling; /* a callback runs */
     int64_t paused_since_ns, resumes_ns, paused_total_ns, suspended_total_ns;
-    int64_t rate_ppm; /* its clock runs at 1 + that / 1e6 */
-    int64_t clock_base_ns;
     uint32_t held; /* which of the handles are */
     sim_handle handles[HANDLES_MAX];
     sim_actor actors[ACTORS_MAX];
@@ -222,12 +221,6 @@ typedef struct sim_lock { /* what is known about a lock from outside */
 } sim_lock;
 
 enum { SIDE_Q, SIDE_F, SIDE_W, SIDE_H, SIDES };
-
-typedef struct sim_fence { /* whose it is */
-    uint64_t fence;
-    uint64_t party;
-    int lock;
-} sim_fence;
 
 typedef struct sim_stats {
     int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, lost_writes;

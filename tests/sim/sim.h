@@ -11,7 +11,8 @@
  *   handles.c  what they have                    tokens.c   holds between two clients
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
- * events, the trace) and simulator.c (many seeds, the hunt for mutants).
+ * events, the trace), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
+ * timers of clients) and fence_book.c (whose a fence is).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -73,7 +74,7 @@ struct world {
     bool finished;
     sim_stats stats;
     uint64_t values_seen[VALUES_MAX]; /* hashes of values that some hold or foreigner had */
-    sim_fence fences_seen[FENCES_MAX];
+    fence_book fences;
     sim_watch watch;
     bool watching; /* scripts of clients run */
     bool may_push; /* whoever runs them may publish */

@@ -3,13 +3,13 @@
  * that do nothing prove nothing: what happened in them is shown as a distribution, and the
  * simulator says whether that is enough. A mutant is caught by a seed that the real thing passes.
  */
-#include "simulator.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "simulator.h"
 
 enum { JOBS_MAX = 64 };
 

@@ -110,14 +110,12 @@ static void begin_call(world *w, int index, int number, hf__call call, int64_t b
     client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &a->call});
 }
 
-static int64_t acquire_bound_ns(const world *w, const hf__call *call)
+/* Its pauses vary, so that those who split the votes do not meet again. */
+static int64_t bound_of(const world *w, const hf__call *call)
 {
-    if (call->wait_ms < 0)
-        return INT64_MAX;
-    if (call->wait_ms > 0)
-        return MS(call->wait_ms);
-    return MS((call->max_retries + 1) * w->plan.call_timeout_ms +
-              call->max_retries * hf__span_to_ms(call->retry_interval) * 3 / 2); /* pauses vary */
+    hf__call slowest = *call;
+    slowest.retry_interval.ns += slowest.retry_interval.ns / 2;
+    return acquire_bound_ns(&slowest, w->plan.call_timeout_ms);
 }
 
 void actor_acquire(world *w, int index, int number, sim_wish wish, hf__call call)
@@ -140,7 +138,7 @@ void actor_acquire(world *w, int index, int number, sim_wish wish, hf__call call
               (long long)wish.interval_ms, (long long)call.wait_ms, (long long)call.max_retries,
               call.polls ? " polls" : "", call.fair ? " fair" : "", wish.label);
     fences_call_begins(w, a);
-    begin_call(w, index, number, call, acquire_bound_ns(w, &call));
+    begin_call(w, index, number, call, bound_of(w, &call));
 }
 
 static void acquire(world *w, int index, int number, const handle *held)

@@ -9,23 +9,9 @@
 #include "core/state.h"
 #include "quorum.h"
 
-/* ---- Clocks ---- */
-
-static int64_t clock_ns(const client *c, int64_t true_ns)
-{
-    return c->clock_base_ns + true_ns + true_ns * c->rate_ppm / 1000000;
-}
-
 hf__instant client_now(const world *w, const client *c)
 {
-    return (hf__instant){clock_ns(c, w->run.now_ns)};
-}
-
-/* When, in true time from now, the client's clock shows `local`. */
-static int64_t true_delay_ns(const world *w, const client *c, hf__instant local)
-{
-    int64_t left_ns = local.ns - clock_ns(c, w->run.now_ns);
-    return left_ns <= 0 ? 0 : left_ns * 1000 / (1000000 + c->rate_ppm) * 1000 + 1000;
+    return (hf__instant){timer_shows_ns(&c->timer, w->run.now_ns)};
 }
 
 /* ---- Steps ---- */
@@ -33,12 +19,8 @@ static int64_t true_delay_ns(const world *w, const client *c, hf__instant local)
 static void schedule_wake(world *w, int index)
 {
     client *c = &w->clients[index];
-    hf__instant wake = hf__core_wake(c->core);
-    if (hf__is_never(wake) || c->wakes_ns <= w->run.now_ns + true_delay_ns(w, c, wake))
-        return;
-    c->wakes_ns = w->run.now_ns + true_delay_ns(w, c, wake);
-    sim_event e = {.kind = EVENT_WAKE, .index = index, .generation = c->generation};
-    world_schedule(w, e, true_delay_ns(w, c, wake));
+    sim_event wake = {.kind = EVENT_WAKE, .index = index, .generation = c->generation};
+    timer_set(w, &c->timer, client_now(w, c), hf__core_wake(c->core), wake);
 }
 
 static void carry_out(world *w, int index, const hf__action *action)
@@ -125,12 +107,12 @@ void client_start(world *w, int index)
 {
     client *c = &w->clients[index];
     client before = *c;
-    *c = (client){.alive = true, .generation = before.generation + 1, .wakes_ns = INT64_MAX};
+    *c = (client){.alive = true, .generation = before.generation + 1, .timer.wakes_ns = INT64_MAX};
     memcpy(c->parted, before.parted, sizeof(c->parted)); /* the network does not know who it is */
     c->parted_until_ns = before.parted_until_ns;
     c->parted_drops = before.parted_drops;
-    c->rate_ppm = draw_between(w, -4500, 4500);
-    c->clock_base_ns = MS(draw_between(w, 1000, 1000000));
+    c->timer.rate_ppm = draw_between(w, -4500, 4500);
+    c->timer.base_ns = MS(draw_between(w, 1000, 1000000));
     c->config = configuration(w, index, c->generation);
     c->core = hf__core_new(&c->config);
     world_log(w, "client %d: starts", index);
@@ -187,7 +169,7 @@ static void resume(world *w, int index)
 static void wake(world *w, int index)
 {
     client *c = &w->clients[index];
-    c->wakes_ns = INT64_MAX;
+    c->timer.wakes_ns = INT64_MAX;
     if (!hf__before(client_now(w, c), hf__core_wake(c->core)))
         client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
     else
@@ -200,7 +182,7 @@ static bool meant_for(const client *c, const sim_event *e)
     if (!c->alive || c->generation != generation)
         return false;
     /* Of two wakes, the earlier one was scheduled later. */
-    return e->kind != EVENT_WAKE || e->at_ns == c->wakes_ns;
+    return e->kind != EVENT_WAKE || e->at_ns == c->timer.wakes_ns;
 }
 
 void client_handle(world *w, const sim_event *e)
@@ -216,7 +198,7 @@ void client_handle(world *w, const sim_event *e)
     } else if (c->paused) {
         world_schedule(w, *e, c->resumes_ns - w->run.now_ns);
         if (e->kind == EVENT_WAKE)
-            c->wakes_ns = c->resumes_ns;
+            c->timer.wakes_ns = c->resumes_ns;
     } else if (e->kind == EVENT_WAKE) {
         wake(w, e->index);
     } else if ((uint32_t)e->generation == (uint32_t)c->actors[e->actor].generation) {

@@ -51,18 +51,6 @@ void fences_call_begins(world *w, actor *a)
     a->told_else = highest_of_others(l, wish->owner);
 }
 
-/* The first party that had the fence; it is noted if nobody had. */
-static uint64_t party_of(world *w, int lock, uint64_t fence, uint64_t party)
-{
-    size_t at = (size_t)(fence * 0x9e3779b97f4a7c15u >> 32) % FENCES_MAX;
-    while (w->fences_seen[at].fence != 0 &&
-           (w->fences_seen[at].fence != fence || w->fences_seen[at].lock != lock))
-        at = (at + 1) % FENCES_MAX;
-    if (w->fences_seen[at].fence == 0)
-        w->fences_seen[at] = (seen_fence){fence, party, lock};
-    return w->fences_seen[at].party;
-}
-
 /* Others of the party who hold it now have the same fence. */
 static void check_sharers(world *w, int index, const handle *mine)
 {
@@ -111,7 +99,7 @@ void fences_granted(world *w, int index, actor *a, handle *h)
     const char *name = lock_names[h->wish.lock];
     if (h->fence == 0)
         world_fail(w, "client %d.%d: granted %s without a fence", index, h->actor, name);
-    if (party_of(w, h->wish.lock, h->fence, h->wish.party) != h->wish.party)
+    if (fence_book_party(&w->fences, h->wish.lock, h->fence, h->wish.party) != h->wish.party)
         world_fail(w, "client %d.%d: granted %s with fence %llu of another party", index, h->actor,
                    name, (unsigned long long)h->fence);
     check_order(w, index, a, h);

@@ -228,7 +228,8 @@ void net_hold_back(world *w, int client_index, int node_index, bool to_server, i
         if (index < 0)
             continue;
         sim_wire *wire = &w->nodes[node_index].wires[index];
-        *(to_server ? &wire->last_to_server_ns : &wire->last_to_client_ns) = w->run.now_ns + length_ns;
+        *(to_server ? &wire->last_to_server_ns : &wire->last_to_client_ns) =
+            w->run.now_ns + length_ns;
     }
 }
 

@@ -10,8 +10,9 @@
  *   actor.c    what applications do              give_way.c  more of them
  *   mutants.c  deliberate bugs that must be caught
  *
- * What both worlds have: ../clockwork.c (the queue of events, the trace) and ../simulator.c (many
- * seeds, the hunt for mutants).
+ * What both worlds have: ../clockwork.c (the queue of events, the trace), ../simulator.c (many
+ * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients) and ../fence_book.c
+ * (whose a fence is).
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -25,8 +26,10 @@
 #include <holdfast.h>
 
 #include "base/buffer.h"
+#include "client_time.h"
 #include "clockwork.h"
 #include "core/core.h"
+#include "fence_book.h"
 #include "plan.h"
 #include "server.h"
 
@@ -39,7 +42,6 @@ enum {
     NO_OWNER = -1,
     WIRES_MAX = SIM_CONNECTIONS_MAX, /* of one server */
     LINKS_MAX = NODES_MAX * (HF_LINKS_MAX + 1),
-    FENCES_MAX = 8192, /* remembered fences; a power of two */
     LABEL_SIZE = 24,
     BACK_MAX_MS = 5000, /* by which a clock may be put back while its server has a vote */
     TRACE_WIDTH = 170   /* hashes depend on it */
@@ -139,11 +141,9 @@ typedef struct client {
     hf__config config;
     uint64_t numbers, threads;
     int links[LINKS_MAX]; /* wire + 1; 0: none */
-    int64_t wakes_ns;     /* when an EVENT_WAKE is scheduled; INT64_MAX: none is */
+    sim_timer timer;      /* its clock, and its EVENT_WAKE */
     bool paused;
     int64_t paused_since_ns, resumes_ns, paused_total_ns;
-    int64_t rate_ppm; /* its clock runs at 1 + that / 1e6 */
-    int64_t clock_base_ns;
     bool parted[NODES_MAX]; /* it cannot talk to these, */
     int64_t parted_until_ns;
     bool parted_drops; /* and what it says is lost, or late */
@@ -180,11 +180,6 @@ typedef struct sim_lock {
 
 enum { SIDE_Q, SIDE_F, SIDE_W, SIDE_H, SIDES };
 
-typedef struct seen_fence { /* whose it is */
-    uint64_t fence, party;
-    int lock;
-} seen_fence;
-
 typedef struct stats {
     int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, nested, joined;
     int64_t fenced_writes, fenced_refusals, forgetting, rejoined, served_in_order;
@@ -207,7 +202,7 @@ struct world {
     bool resting;           /* nobody begins anything */
     bool finished;
     stats stats;
-    seen_fence fences_seen[FENCES_MAX];
+    fence_book fences;
 };
 
 extern const char *const lock_names[LOCKS];

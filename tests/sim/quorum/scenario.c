@@ -188,7 +188,8 @@ static void tell_floor(world *w)
     uint64_t fence = a->fence;
     story_let_go(w, 0, a);
     nemesis_forget(&w->nodes[1], NULL, "nothing");
-    for (int64_t until_ns = w->run.now_ns + MS(3 * w->plan.max_lease_ms); w->run.now_ns < until_ns;) {
+    for (int64_t until_ns = w->run.now_ns + MS(3 * w->plan.max_lease_ms);
+         w->run.now_ns < until_ns;) {
         world_run_until(w, w->run.now_ns + MS(300), NULL);
         EXPECT(w, story_acquire(w, 1, 0, 0) == NULL);
         if (w->run.failure[0] != '\0')
@@ -208,7 +209,7 @@ static void run_until_granted(world *w, const sim_wish *wish)
 {
     int64_t until_ns = w->run.now_ns + MS(1000);
     while (w->run.now_ns < until_ns && !(node_has(&w->nodes[0], wish, wish->label) &&
-                                     node_has(&w->nodes[1], wish, wish->label)))
+                                         node_has(&w->nodes[1], wish, wish->label)))
         world_run_until(w, w->run.now_ns + 1000, NULL);
     EXPECT(w, w->run.now_ns < until_ns);
 }
