@@ -134,6 +134,7 @@ void hf__majority_confirmed(hf_hold *vote)
 void hf__majority_lost(hf_hold *main, int server, hf_reason reason)
 {
     main->ballot->missing[server] = main->core->now;
+    main->ballot->extended &= ~(1U << server); /* by a vote that is no more */
     if (atomic_load(&main->state) == HF_LOST)
         return;
     /* Whoever breaks a lock breaks it everywhere: it must not be put together again. */

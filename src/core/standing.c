@@ -394,8 +394,8 @@ void hf__standing_told(hf__link *link, hf__slice text)
     uint64_t base;
     if (length == 0 || text.length < length + 2 || memcmp(text.bytes, link->run_id, length) != 0 ||
         !hf__parse_decimal(text.bytes + length + 1, text.length - length - 1, INT64_MAX, &base) ||
-        !is_sane((int64_t)base))
-        return;
+        !is_sane((int64_t)base) || strcmp(server->run_id, link->run_id) != 0)
+        return; /* or another connection has met a later process since */
     server->votes = true;
     server->base = base;
 }
