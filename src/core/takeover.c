@@ -312,7 +312,7 @@ static void judge(hf_hold *main, int server)
 {
     claim *c = &main->ballot->takeover->claims[server];
     const char *name = name_of(main, server);
-    uint64_t number;
+    uint64_t number = 0;
     if (!find_number(main, c, &number)) {
         settle_claim(c, NOT_OURS, HF_ELOST, name, "does not have it");
     } else if (!hf__standing_has_vote(hf__server_link(&main->core->servers[server], main->slot))) {
