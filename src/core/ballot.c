@@ -197,8 +197,7 @@ static void decide(hf_hold *main, uint64_t fence)
     hf__acquire_take(main, fence, hf__majority_confirmed_at(main), others_wait);
 }
 
-/* Everything that was asked for is given back, and asked for no more. */
-static void clear(hf_hold *main)
+void hf__ballot_end(hf_hold *main)
 {
     stop(main);
     for (int i = 0; i < hf__servers_of(main); i++)
@@ -257,7 +256,7 @@ static void fail_try(hf_hold *main, const tally *c)
 {
     hf_error why;
     explain(main, c, &why);
-    clear(main);
+    hf__ballot_end(main);
     if (hf__may_pass(why.status))
         hf__acquire_try_over(main, &why, -1);
     else
@@ -275,13 +274,10 @@ static void take_ticket(hf_hold *main)
 
 /* The lock is somebody's: queues where it has no vote, or one that somebody with an earlier ticket
  * waits for. One that has not been answered yet follows when it is. */
-static void queue_up(hf_hold *main)
+static void queue_up(hf_hold *main, const tally *c)
 {
     hf__ballot *ballot = main->ballot;
-    hf_error why;
-    tally c = count_votes(main);
-    explain(main, &c, &why);
-    main->call->error = why;
+    explain(main, c, &main->call->error);
     main->call->next_try = main->call->try_ends = HF__NEVER;
     hf__acquire_set_timer(main->call);
     if (!main->call->contended)
@@ -321,7 +317,7 @@ void hf__ballot_check(hf_hold *main)
         if (!may_queue(main))
             fail_try(main, &c);
         else if (ballot->ticket == 0)
-            queue_up(main);
+            queue_up(main, &c);
     }
 }
 
@@ -430,9 +426,4 @@ void hf__ballot_give_up(hf_hold *main, const hf_error *last)
         hf__fail(&why, HF_EUNAVAILABLE, "no connection in time");
     }
     hf__acquire_end(main, why.status, why.text);
-}
-
-void hf__ballot_end(hf_hold *main)
-{
-    clear(main);
 }

@@ -25,24 +25,36 @@ static void insert(int64_t *sorted, int count, int64_t value)
     sorted[at] = value;
 }
 
-int64_t hf__majority_deadline(const hf_hold *main)
+/* The n-th largest of what the votes that count have; 0: there are not so many. */
+static int64_t find_nth(const hf_hold *main, int n, int64_t (*of)(const hf_hold *vote))
 {
     int64_t sorted[HF_SERVERS_MAX + 1] = {0};
     int count = 0;
     for (int i = 0; i < hf__servers_of(main); i++)
         if (counts(main->ballot->votes[i]))
-            insert(sorted, count++, atomic_load(&main->ballot->votes[i]->deadline_ns));
-    return sorted[HF__MUTANT(DEADLINE_FIRST) ? 0 : hf__quorum_size(main->core) - 1];
+            insert(sorted, count++, of(main->ballot->votes[i]));
+    return sorted[n - 1];
+}
+
+static int64_t deadline_of(const hf_hold *vote)
+{
+    return atomic_load(&vote->deadline_ns);
+}
+
+static int64_t confirmed_of(const hf_hold *vote)
+{
+    return vote->vote->confirmed.ns;
+}
+
+int64_t hf__majority_deadline(const hf_hold *main)
+{
+    return find_nth(main, HF__MUTANT(DEADLINE_FIRST) ? 1 : hf__quorum_size(main->core),
+                    deadline_of);
 }
 
 hf__instant hf__majority_confirmed_at(const hf_hold *main)
 {
-    int64_t sorted[HF_SERVERS_MAX + 1] = {0};
-    int count = 0;
-    for (int i = 0; i < hf__servers_of(main); i++)
-        if (counts(main->ballot->votes[i]))
-            insert(sorted, count++, main->ballot->votes[i]->vote->confirmed.ns);
-    return (hf__instant){sorted[hf__quorum_size(main->core) - 1]};
+    return (hf__instant){find_nth(main, hf__quorum_size(main->core), confirmed_of)};
 }
 
 /* ---- Renewals ---- */

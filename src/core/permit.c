@@ -25,10 +25,6 @@ static hf__slice key_of(const hf__request *request, unsigned *slot)
         *slot = query->slot;
         return (hf__slice){query->bytes, query->key_length};
     }
-    if (request->kind == HF__REQUEST_SERVER) {
-        *slot = 0;
-        return HF__SLICE("");
-    }
     const hf_hold *hold = hf__request_hold(request);
     *slot = hold->slot;
     return hf__hold_key(hold);

@@ -16,6 +16,7 @@
 #ifndef HF_CORE_QUORUM_H
 #define HF_CORE_QUORUM_H
 
+#include "core/agree.h"
 #include "core/state.h"
 
 struct hf__vote {
@@ -34,16 +35,17 @@ struct hf__vote {
     hf__node gate;         /* in server->gated, while it waits for the server to have a vote */
 };
 
-typedef enum hf__release_word { /* what a server said to a release */
-                                HF__NO_WORD,
-                                HF__NEVER_HELD, /* there was nothing that counted */
-                                HF__ASKED_FOR,  /* the same, but it may have granted it by now, */
-                                HF__RELEASED_LATE, /* and had */
-                                HF__RELEASED,
-                                HF__UNHEARD,      /* cannot be reached, */
-                                HF__UNANSWERED,   /* and may have been, by a copy */
-                                HF__NOT_RELEASED, /* it did not have it any more */
-                                HF__RELEASE_WORDS
+/* What a server said to a release. */
+typedef enum hf__release_word {
+    HF__NO_WORD,
+    HF__NEVER_HELD,    /* there was nothing that counted */
+    HF__ASKED_FOR,     /* the same, but it may have granted it by now, */
+    HF__RELEASED_LATE, /* and had */
+    HF__RELEASED,
+    HF__UNHEARD,      /* cannot be reached, */
+    HF__UNANSWERED,   /* and may have been, by a copy */
+    HF__NOT_RELEASED, /* it did not have it any more */
+    HF__RELEASE_WORDS
 } hf__release_word;
 
 typedef struct hf__takeover hf__takeover;
@@ -66,7 +68,7 @@ struct hf__ballot {
 
 static inline int hf__quorum_size(const hf__core *core)
 {
-    return core->config.server_count / 2 + 1;
+    return hf__majority(core->config.server_count);
 }
 
 static inline int hf__servers_of(const hf_hold *main)

@@ -334,13 +334,13 @@ void hf__standing_timer(hf__server *server)
 
 /* ---- What is learnt ---- */
 
-static bool is_other(hf__link *link, hf__slice run_id)
+/* False: a server stands twice in the list, and the connection has failed. */
+static bool is_alone(hf__link *link)
 {
     hf__core *core = link->core;
     for (int i = 0; i < core->config.server_count; i++) {
         const hf__server *other = &core->servers[i];
-        if (other == link->server || !is_known(other) || strlen(other->run_id) != run_id.length ||
-            memcmp(other->run_id, run_id.bytes, run_id.length) != 0)
+        if (other == link->server || !is_known(other) || strcmp(other->run_id, link->run_id) != 0)
             continue;
         hf__link_fail(link, HF_EUNSAFE, "%s and %s are the same server", link->server->url->display,
                       other->url->display);
@@ -354,7 +354,7 @@ bool hf__standing_greeted(hf__link *link, uint64_t uptime_s)
     hf__server *server = link->server;
     if (!hf__is_quorum(link->core) || link->kind->subscribes)
         return true;
-    if (!is_other(link, hf__slice_text(link->run_id)))
+    if (!is_alone(link))
         return false;
     if (strcmp(server->run_id, link->run_id) == 0)
         return true;

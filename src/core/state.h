@@ -724,7 +724,7 @@ void hf__ballot_free(hf__ballot *ballot); /* NULL is fine */
 void hf__ballot_go(hf_hold *main);        /* begins a try, or goes on */
 void hf__ballot_give_up(hf_hold *main, const hf_error *last);
 void hf__ballot_try_ends(hf_hold *main); /* its time is up */
-void hf__ballot_end(hf_hold *main);      /* its acquire has come to nothing */
+void hf__ballot_end(hf_hold *main);      /* all is given back, and asked for no more */
 
 /* handback.c */
 void hf__handback_start(hf_hold *main);

@@ -64,6 +64,16 @@ static hf_hold *make(hf_hold *main, uint64_t number)
     return vote;
 }
 
+static void place(hf_hold *vote, int server, hf__hold_stage stage)
+{
+    hf_hold *main = vote->vote->main;
+    main->ballot->votes[server] = vote;
+    vote->core = main->core;
+    vote->link = hf__server_link(&main->core->servers[server], vote->slot);
+    vote->stage = (unsigned char)stage;
+    hf__list_append(&vote->core->holds, &vote->node);
+}
+
 static void prepare_call(hf_hold *vote, bool waits)
 {
     const hf__call *of_main = vote->vote->main->call;
@@ -107,11 +117,7 @@ bool hf__vote_start(hf_hold *main, int server, uint64_t number, bool waits)
         try_again(main);
         return false;
     }
-    main->ballot->votes[server] = vote;
-    vote->core = main->core;
-    vote->link = hf__server_link(&main->core->servers[server], vote->slot);
-    vote->stage = HF__HOLD_TRYING;
-    hf__list_append(&vote->core->holds, &vote->node);
+    place(vote, server, HF__HOLD_TRYING);
     prepare_call(vote, waits);
     hf__acquire_go(vote);
     return true;
@@ -131,17 +137,13 @@ bool hf__vote_attach(hf_hold *main, int server, uint64_t number, uint64_t fence)
     hf_hold *vote = make(main, number);
     if (vote == NULL)
         return false;
-    main->ballot->votes[server] = vote;
-    vote->core = main->core;
-    vote->link = hf__server_link(&main->core->servers[server], vote->slot);
-    vote->stage = HF__HOLD_HELD;
+    place(vote, server, HF__HOLD_HELD);
     vote->attaching = true;
     vote->range = 1;
     vote->fence = vote->fence_top = fence;
     vote->copy_lost = main->copy_lost;
     vote->watch.interval = main->watch.interval;
     atomic_store(&vote->deadline_ns, HF__NEVER.ns); /* which nobody looks at */
-    hf__list_append(&vote->core->holds, &vote->node);
     vote->vote->extend = (hf__call){.kind = HF__CALL_ATTACH,
                                     .hold = vote,
                                     .vote = vote,
@@ -175,6 +177,13 @@ bool hf__vote_forgets(const hf_hold *hold)
     return hold->vote != NULL && hold->vote->forgets;
 }
 
+/* What is done for a vote that is held ends. */
+static void stop(hf_hold *vote)
+{
+    hf__watch_end(vote);
+    hf__renew_end_calls(vote, HF_ECANCELLED, "");
+}
+
 static void let_go(hf_hold *vote)
 {
     hf_hold *main = vote->vote->main;
@@ -196,8 +205,7 @@ void hf__vote_drop(hf_hold *vote)
     if (vote->stage == HF__HOLD_TRYING) {
         hf__acquire_end(vote, HF_ECANCELLED, "");
     } else if (vote->stage == HF__HOLD_HELD) {
-        hf__watch_end(vote);
-        hf__renew_end_calls(vote, HF_ECANCELLED, "");
+        stop(vote);
         hf__release_in_background(vote);
     }
     hf__hold_settle(vote);
@@ -211,8 +219,7 @@ void hf__vote_forget(hf_hold *vote)
         hf__queue_leave(vote);
         hf__hold_over(vote);
     } else if (vote->stage == HF__HOLD_HELD) {
-        hf__watch_end(vote);
-        hf__renew_end_calls(vote, HF_ECANCELLED, "");
+        stop(vote);
         hf__hold_over(vote);
     }
     hf__hold_settle(vote);
@@ -413,8 +420,7 @@ void hf__vote_lost(hf_hold *vote, hf_reason reason)
 bool hf__vote_release(hf_hold *vote)
 {
     if (vote->stage == HF__HOLD_HELD) {
-        hf__watch_end(vote);
-        hf__renew_end_calls(vote, HF_ECANCELLED, "");
+        stop(vote);
         hf__release_in_background(vote);
     } else if (vote->stage == HF__HOLD_TRYING) {
         vote->vote->forgets = HF__MUTANT(RELEASE_GRANTERS);

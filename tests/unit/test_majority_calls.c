@@ -1,31 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is asked of a hold on a quorum: that it is extended, and that it is given back. */
-#include "ballots.h"
-
-#define RENEWED .lease_ms = 9000, .renew_interval_ms = 3000
-
-enum { FULL_MS = 9000 - 90 - 2 };
-
-/* Held at three nodes, renewed every three seconds. */
-static void begin(void)
-{
-    SETUP(.servers = 3, .messages = true);
-    rival_begin();
-    ACQUIRE(1, "x", RENEWED);
-    EXPECT(1, HF_OK);
-    assert_int_equal(count_votes("x"), 3);
-}
-
-static void end(void)
-{
-    rival_end();
-    FINISH();
-}
-
-static void lose_at(int node)
-{
-    node_delete(&S.nodes[node], "x");
-}
+#include "majority.h"
 
 /* ---- Extensions ---- */
 
