@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * holdfast.h: distributed locks on Redis. This file is the whole public API and its manual.
+ * holdfast.h: distributed locks on Redis. This file is the whole public API of locks, and its
+ * manual. What stands beside them, on the same client: holdfast_ids.h (global ids),
+ * holdfast_stock.h (stock that cannot be oversold), holdfast_store.h (writes that are checked
+ * against a hold, a fence or a version).
  *
  *     hf_client *client;
  *     hf_hold *hold;
@@ -105,7 +108,12 @@ typedef struct hf_observer hf_observer;
     X(EFORKED, 12, "the client belongs to the parent process")                               \
     X(EINTERNAL, 13, "a fault of this library; please report it")                            \
     X(ENOTHELD, 14, "nobody holds the lock; nothing was done")                               \
-    X(EUNSAFE, 15, "the server was refused: its certificate or its settings are not good enough")
+    X(EUNSAFE, 15, "the server was refused: its certificate or its settings are not good enough") \
+    X(EMISSING, 16, "there is no such thing; nothing was done")                              \
+    X(ESOLDOUT, 17, "fewer are left than were asked for; nothing was done")                  \
+    X(ELIMIT, 18, "one user may not have so many; nothing was done")                         \
+    X(EEXPIRED, 19, "the reservation has ended; its units are back in stock")                \
+    X(ESTALE, 20, "somebody came before who counts more; nothing was written")
 
 #define HF_STATUS_ENUM(name, value, text) HF_##name = (value),
 typedef enum hf_status { HF_STATUS_MAP(HF_STATUS_ENUM) } hf_status;

@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/timers.h"
 #include "core/url.h"
+#include "lua/scripts.h"
 #include "resp/encode.h"
 
 typedef struct hf__core hf__core;
@@ -58,9 +59,20 @@ typedef struct hf__config {
 
 /* ---- Calls: what the application asks for ---- */
 
+enum { HF__NUMBERS_MAX = 12 };
+
+typedef struct hf__numbers { /* what a script of an errand says */
+    int count;               /* 0: nothing */
+    int64_t number[HF__NUMBERS_MAX];
+} hf__numbers;
+
 typedef struct hf__answer {      /* to a query; what it does not ask for stays zero */
     hf_inspection *inspection;   /* inspect: to be filled, but for the name; given by the caller */
-    hf__buffer value;            /* inspect, of one server: the lock's value; the caller frees it */
+    hf__buffer value;            /* inspect, of one server: the lock's value; errand: the text behind
+                                    its numbers, if any; the caller frees it */
+    hf__numbers numbers;         /* errand, of one server */
+    hf__numbers *by_server;      /* errand, of all servers of a quorum: at least a majority of them
+                                    is filled if it succeeds; given by the caller */
     hf_examination *examination; /* info: to be filled; given by the caller */
     hf__wall wall;               /* time */
     uint64_t number; /* revoke: 1 or 0; break: the new fence or 0; scan: the next cursor */
@@ -288,13 +300,32 @@ typedef enum hf__query_kind {
     HF__QUERY_OBSERVE, /* key; number: ms */
     HF__QUERY_SCAN,    /* text: pattern; number: cursor */
     HF__QUERY_INFO,
-    HF__QUERY_TIME
+    HF__QUERY_TIME,
+    HF__QUERY_ERRAND /* see below */
 } hf__query_kind;
 
 /* NULL: out of memory. Owned by the core from the step that starts its call. */
 hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, hf__slice text,
                          uint64_t number);
 void hf__query_drop(hf__query *query);            /* one that was never started */
+
+/* An errand is a call of one of our scripts that has nothing to do with locks: ids, stock, values.
+ * It says all that the script is given, but for the first two arguments, which every copy has of
+ * its own: the run id of the server process that it is sent to, and 1 if an earlier copy may have
+ * come there, else 0. The answer is one number, or a few of them with perhaps one text behind. On a
+ * quorum all servers are asked, and the answers of the first majority count. */
+typedef struct hf__errand {
+    hf__script_id script;
+    hf__slice prefix, name;
+    const char *letters;   /* its keys: side keys of the name, in this order ('=': the name itself);
+                              must outlive the query */
+    const hf__slice *keys; /* and behind them these, as they are */
+    size_t key_count;
+    const hf__slice *words; /* further arguments */
+    size_t word_count;
+} hf__errand;
+
+hf__query *hf__query_new_errand(const hf__errand *errand); /* NULL: out of memory */
 void hf__query_ask(hf__query *query, int server); /* this one, and no other; before it is started */
 
 #endif

@@ -13,19 +13,29 @@
 #include "core/name.h"
 #include "core/state.h"
 
-hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, hf__slice text,
-                         uint64_t number)
+hf__query *hf__query_new_sized(hf__query_kind kind, hf__slice prefix, hf__slice name,
+                               size_t text_length)
 {
     size_t key_length = prefix.length + name.length;
-    hf__query *query = hf__alloc(sizeof(*query) + key_length + text.length);
+    hf__query *query = hf__alloc(sizeof(*query) + key_length + text_length);
     if (query == NULL)
         return NULL;
     query->kind = kind;
-    query->number = number;
     query->key_length = (unsigned short)key_length;
-    query->text_length = text.length;
-    hf__slice_put(hf__slice_put(hf__slice_put(query->bytes, prefix), name), text);
+    query->text_length = text_length;
+    hf__slice_put(hf__slice_put(query->bytes, prefix), name);
     query->slot = (unsigned short)hf__slot(query->bytes, key_length);
+    return query;
+}
+
+hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, hf__slice text,
+                         uint64_t number)
+{
+    hf__query *query = hf__query_new_sized(kind, prefix, name, text.length);
+    if (query == NULL)
+        return NULL;
+    query->number = number;
+    hf__slice_put(query->bytes + query->key_length, text);
     return query;
 }
 
@@ -86,7 +96,7 @@ static bool is_for_all(const hf__query *query)
 {
     return hf__is_quorum(query->core) && !query->alone &&
            (query->kind == HF__QUERY_INSPECT || query->kind == HF__QUERY_REVOKE ||
-            query->kind == HF__QUERY_BREAK);
+            query->kind == HF__QUERY_BREAK || query->kind == HF__QUERY_ERRAND);
 }
 
 static void ask_one(hf__query *query)

@@ -86,6 +86,8 @@ bool hf__question_encode(const hf__part *part, hf__buffer *out)
 {
     if (part->kind == HF__QUERY_SCAN)
         return encode_scan(part, out);
+    if (part->kind == HF__QUERY_ERRAND)
+        return hf__errand_encode(part, out);
     if (part->kind == HF__QUERY_INFO || part->kind == HF__QUERY_TIME) {
         hf__slice word = part->kind == HF__QUERY_INFO ? HF__SLICE("INFO") : HF__SLICE("TIME");
         return hf__resp_encode(out, &word, 1);
@@ -148,6 +150,8 @@ hf__read_answer hf__question_read(const hf__part *part, const hf__reply *reply, 
 {
     if (part->kind == HF__QUERY_SCAN)
         return read_scan(reply, answer);
+    if (part->kind == HF__QUERY_ERRAND)
+        return hf__errand_read(reply, answer);
     if (part->kind == HF__QUERY_INSPECT)
         return read_inspection(reply, answer);
     if (part->kind == HF__QUERY_INFO || part->kind == HF__QUERY_TIME)

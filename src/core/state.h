@@ -306,6 +306,10 @@ struct hf__query {
     int server;         /* that is asked, */
     bool alone;         /* also with what would be for all */
     uint64_t number;
+    hf__script_id script; /* these four of an errand; its text is `words` times length and bytes */
+    const char *letters;
+    size_t words; /* further keys and arguments, */
+    size_t keys;  /* of which so many are keys */
     unsigned short slot;
     unsigned short key_length;
     size_t text_length;
@@ -740,6 +744,9 @@ void hf__majority_stop_renewals(hf_hold *main);
 void hf__majority_replan(hf_hold *main);
 
 /* query.c */
+/* With the key, and room for a text of so many bytes; NULL: out of memory. */
+hf__query *hf__query_new_sized(hf__query_kind kind, hf__slice prefix, hf__slice name,
+                               size_t text_length);
 void hf__query_start(hf__core *core, hf__call *call);
 void hf__query_end(hf__query *query, hf_status status, const char *text);
 void hf__query_timer(hf__call *call);
@@ -760,6 +767,10 @@ typedef enum hf__read_answer {
 
 bool hf__question_encode(const hf__part *part, hf__buffer *out); /* false: no memory */
 hf__read_answer hf__question_read(const hf__part *part, const hf__reply *reply, hf__answer *answer);
+
+/* errand.c */
+bool hf__errand_encode(const hf__part *part, hf__buffer *out); /* false: no memory */
+hf__read_answer hf__errand_read(const hf__reply *reply, hf__answer *answer);
 
 /* survey.c: a query that all servers of a quorum are asked */
 void hf__survey_start(hf__query *query);

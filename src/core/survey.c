@@ -13,7 +13,9 @@
  * enough for revoke; for break the holder must not be left with a majority, so it counts as well
  * where it has none. The fence of a break is above all that were seen, at every server.
  *
- * Nobody waits for the rest then, but it goes on: servers that answer later get the order as well.
+ * An errand is done when a majority has answered, whatever it said.
+ *
+ * Nobody waits for the rest of an order, but it goes on: servers that answer later get the order as well.
  * What is lost with a connection from there on is not repeated, so that it comes to an end. */
 #include "base/memory.h"
 #include "core/agree.h"
@@ -58,6 +60,11 @@ static voice *voice_of(hf__part *part)
     return HF__ENTRY(part, voice, part);
 }
 
+static bool is_errand(const hf__survey *survey)
+{
+    return survey->query->kind == HF__QUERY_ERRAND;
+}
+
 /* ---- Beginning and end ---- */
 
 static void fail(voice *v, const hf_error *why)
@@ -86,7 +93,7 @@ static void init_voice(hf__survey *survey, int index)
     v->part.request.kind = HF__REQUEST_QUERY;
     v->part.query = query;
     v->part.link = hf__server_link(&query->core->servers[index], query->slot);
-    v->part.kind = HF__QUERY_INSPECT;
+    v->part.kind = is_errand(survey) ? HF__QUERY_ERRAND : HF__QUERY_INSPECT;
     v->said.inspection = &v->seen;
 }
 
@@ -243,6 +250,23 @@ static void look_at_question(hf__survey *survey)
     hf__query_end(survey->query, HF_OK, "");
 }
 
+/* ---- Errands ---- */
+
+static void look_at_errand(hf__survey *survey)
+{
+    hf__answer *answer = survey->query->call->answer;
+    int heard = count_in(survey, HEARD);
+    if (heard < hf__majority(survey->count)) {
+        if (count_pending(survey, ~0U) == 0)
+            blame(survey, "did not answer", count_in(survey, FAILED), heard > 0);
+        return;
+    }
+    for (int i = 0; i < survey->count; i++)
+        if (survey->voices[i].stage == HEARD)
+            answer->by_server[i] = survey->voices[i].said.numbers;
+    hf__query_end(survey->query, HF_OK, "");
+}
+
 /* ---- Orders ---- */
 
 /* The hold that has the lock now. */
@@ -340,6 +364,10 @@ static void look(hf__survey *survey)
     const hf__query *query = survey->query;
     if (is_over(survey))
         return;
+    if (is_errand(survey)) {
+        look_at_errand(survey);
+        return;
+    }
     if (query->kind == HF__QUERY_INSPECT) {
         look_at_question(survey);
         return;
@@ -355,7 +383,9 @@ static void look(hf__survey *survey)
 /* An order is answered with 0 if the lock is not what the server had said it was. */
 static void take_answer(hf__survey *survey, voice *v)
 {
-    if (v->part.kind == HF__QUERY_INSPECT) { /* perhaps late, of one that has failed */
+    if (is_errand(survey)) {
+        v->stage = HEARD;
+    } else if (v->part.kind == HF__QUERY_INSPECT) { /* perhaps late, of one that has failed */
         v->stage = HEARD;
         if (v->seen.fence > survey->fence)
             survey->fence = v->seen.fence;

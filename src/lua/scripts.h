@@ -19,6 +19,16 @@ typedef enum hf__script_id {
     HF__SCRIPT_PERMISSIONS = HF__SCRIPT_LOADED,
     HF__SCRIPT_JOIN,
     HF__SCRIPT_CONFIRM,
+    HF__SCRIPT_IDS, /* from here on: errands, loaded when they are first needed */
+    HF__SCRIPT_IDS_VOTE,
+    HF__SCRIPT_STOCK_SET,
+    HF__SCRIPT_STOCK_LOOK,
+    HF__SCRIPT_STOCK_TAKE,
+    HF__SCRIPT_STOCK_PUT,
+    HF__SCRIPT_STOCK_SETTLE,
+    HF__SCRIPT_WRITE_HELD,
+    HF__SCRIPT_WRITE_FENCED,
+    HF__SCRIPT_VALUE,
     HF__SCRIPT_COUNT
 } hf__script_id;
 

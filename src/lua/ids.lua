@@ -1,0 +1,39 @@
+-- ids: reserves a block of ids at a server that has them alone.
+--
+-- KEYS 1 where the name stands: "<run id> <epoch> <time part> <next sequence> <fence>"
+-- ARGV 1 run id of this server process, 2 (any copy may be the first: what it reserves is its own),
+--      3 epoch in seconds, 4 seconds to jump ahead of what may have been forgotten, 5 how many,
+--      6 and 7 the time part and the sequence behind the last id that the caller has ever seen
+-- -> {time part, first sequence}; {-1, epoch} others use another one; {-2} the epoch is used up, or
+--    has not begun
+--
+-- Whoever wrote it down last may have been another process, which this one has succeeded without
+-- knowing all that it did. Then ids go on from a time which that one cannot have reached, if clocks
+-- are no further apart than they may be. The same if nothing is written down.
+local call = redis.call
+local epoch, jump, count = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local now = call('TIME')[1] - epoch
+local part, sequence = tonumber(ARGV[6]), tonumber(ARGV[7])
+local kept = call('GET', KEYS[1])
+local run, kept_epoch, kept_part, kept_sequence =
+    string.match(kept or '', '^(%S+) (%d+) (%d+) (%d+)')
+if kept_epoch and tonumber(kept_epoch) ~= epoch then
+    return {-1, tonumber(kept_epoch)}
+end
+kept_part, kept_sequence = tonumber(kept_part or 0), tonumber(kept_sequence or 0)
+local seen = part > kept_part or (part == kept_part and sequence > kept_sequence)
+if seen or run ~= ARGV[1] then
+    part, sequence = math.max(part, kept_part, now) + jump, 0
+elseif now > kept_part then
+    part, sequence = now, 0
+else
+    part, sequence = kept_part, kept_sequence
+end
+if sequence + count > 4294967296 then
+    part, sequence = part + 1, 0
+end
+if now < 0 or part >= 2147483648 then
+    return {-2}
+end
+call('SET', KEYS[1], string.format('%s %.0f %.0f %.0f 0', ARGV[1], epoch, part, sequence + count))
+return {part, sequence}

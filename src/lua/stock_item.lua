@@ -1,0 +1,100 @@
+-- Pasted into the scripts of stock: the item, its requests, and what has run out.
+--
+-- KEYS 1 the item, a hash: total, available, reserved, sold, limit (per user, 0: none), keep (ms for
+--      which requests are remembered), turn (when those remembered become the old ones), due (when a
+--      reservation ends first, or earlier; 0: there is none), begun (by which request)
+--      2 requests, a hash: "<verb> <state> <units> <left> <end> <user>"
+--      3 old requests, which are forgotten next
+--      4 users, a hash: how many each has
+--      5 open reservations, a sorted set by their end
+-- Verbs: t take, r reserve, p put, n new units, s set. States: '-' done; of a reservation o open,
+-- c confirmed, x ended; f refused, then `left` is what was said.
+local call = redis.call
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local item = call('HMGET', KEYS[1], 'available', 'reserved', 'sold', 'total', 'limit', 'keep', 'turn',
+                  'due', 'begun')
+local exists, begun = item[1] and true, item[9]
+local available, reserved, sold, total = tonumber(item[1]), tonumber(item[2]), tonumber(item[3]),
+                                         tonumber(item[4])
+local limit, keep, turn, due = tonumber(item[5]), tonumber(item[6]), tonumber(item[7]),
+                               tonumber(item[8])
+
+local function save()
+    call('HSET', KEYS[1], 'available', string.format('%.0f', available),
+         'reserved', string.format('%.0f', reserved), 'sold', string.format('%.0f', sold),
+         'total', string.format('%.0f', total), 'turn', string.format('%.0f', turn),
+         'due', string.format('%.0f', due))
+end
+
+-- What is remembered of a request: verb, state, units, left, end, user; nil: nothing.
+local function find(request)
+    local record = call('HGET', KEYS[2], request) or call('HGET', KEYS[3], request)
+    if not record then
+        return nil
+    end
+    local verb, state, units, left, ends, user =
+        string.match(record, '^(%S) (%S) (%d+) (%-?%d+) (%d+) (.*)$')
+    return verb, state, tonumber(units), tonumber(left), tonumber(ends), user
+end
+
+-- Requests are forgotten in turns: what is remembered becomes old, and what was old is dropped, but
+-- for reservations that are still open.
+local function turn_over()
+    for _, request in ipairs(call('ZRANGE', KEYS[5], 0, -1)) do
+        local record = call('HGET', KEYS[3], request)
+        if record and call('HEXISTS', KEYS[2], request) == 0 then
+            call('HSET', KEYS[2], request, record)
+        end
+    end
+    call('UNLINK', KEYS[3])
+    if call('EXISTS', KEYS[2]) == 1 then
+        call('RENAME', KEYS[2], KEYS[3])
+    end
+    turn = now + keep
+end
+
+local function remember(request, verb, state, units, left, ends, user)
+    if now >= turn then
+        turn_over()
+    end
+    call('HSET', KEYS[2], request,
+         string.format('%s %s %.0f %.0f %.0f %s', verb, state, units, left, ends, user))
+end
+
+local function count_for(user, units)
+    if user ~= '' and call('HINCRBY', KEYS[4], user, string.format('%.0f', units)) <= 0 then
+        call('HDEL', KEYS[4], user)
+    end
+end
+
+-- A reservation ends without being confirmed: its units are available again.
+local function give_back(request, units, left, ends, user)
+    available, reserved = available + units, reserved - units
+    count_for(user, -units)
+    call('ZREM', KEYS[5], request)
+    remember(request, 'r', 'x', units, left, ends, user)
+end
+
+-- Ends the reservations whose time is over; not all at once, but so many that `wanted` units are
+-- available, if there are. Returns whether there were any.
+local function sweep(wanted)
+    if due == 0 or due > now then
+        return false
+    end
+    repeat
+        local ended = call('ZRANGEBYSCORE', KEYS[5], '-inf', string.format('%.0f', now),
+                           'LIMIT', 0, 64)
+        for _, request in ipairs(ended) do
+            local verb, _, units, left, ends, user = find(request)
+            if verb then
+                give_back(request, units, left, ends, user)
+            else
+                call('ZREM', KEYS[5], request) -- somebody has meddled; an audit will not add up
+            end
+        end
+    until #ended < 64 or available >= wanted
+    local first = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
+    due = tonumber(first[2] or 0)
+    return true
+end

@@ -1,0 +1,41 @@
+-- stock_set: says how many units there are in all.
+--
+-- KEYS 1 item, 2 requests, 3 old requests, 4 users, 5 open reservations
+-- ARGV 1 run id, 2 whether a copy may have come before, 3 units, 4 request, 5 limit per user (0 as it
+--      is, -1 none), 6 keep in ms (0 as it is), 7 keep of a new item, 8 to begin again: by which
+--      request it was begun so far, or empty if it was not; otherwise left out
+-- -> {code, left}: 1 done, -2 more are sold or reserved, -10 somebody else has begun it again
+-- include stock_item
+local units, request, again = tonumber(ARGV[3]), ARGV[4], ARGV[8]
+local verb, state, _, left = find(request)
+if exists and (begun == request or verb) then
+    return {state == 'f' and left or 1, available}
+end
+if again and (begun or '') ~= again then
+    return {-10, available or 0}
+end
+if again or not exists then
+    call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+    available, reserved, sold, due, limit = units, 0, 0, 0, 0
+    keep = tonumber(ARGV[7])
+    turn = now + keep
+    call('HSET', KEYS[1], 'begun', request)
+elseif units < reserved + sold then
+    if ARGV[2] == '1' then
+        remember(request, 's', 'f', units, -2, 0, '')
+        save()
+    end
+    return {-2, available}
+end
+total, available = units, units - reserved - sold
+if ARGV[5] ~= '0' then
+    limit = math.max(tonumber(ARGV[5]), 0)
+end
+if ARGV[6] ~= '0' then
+    keep = tonumber(ARGV[6])
+    turn = math.min(turn, now + keep)
+end
+call('HSET', KEYS[1], 'limit', string.format('%.0f', limit), 'keep', string.format('%.0f', keep))
+remember(request, 's', '-', units, available, 0, '')
+save()
+return {1, available}
