@@ -92,27 +92,27 @@ typedef struct hf_observer hf_observer;
 /* What a call came to, named by what there is to do about it. The values are frozen; new ones are
  * only appended. "Not held": the caller has nothing; should a message that was lost on the way
  * still take the lock, the client gives it back in the background. */
-#define HF_STATUS_MAP(X)                                                                     \
-    X(OK, 0, "done")                                                                         \
-    X(EBUSY, 1, "somebody else holds the lock; not held")                                    \
-    X(ELOST, 2, "the hold ended before its release; other work may have overlapped with it") \
-    X(EUNKNOWN, 3, "sent, but not answered in time; cleaned up in the background")           \
-    X(EUNAVAILABLE, 4, "no server could serve the call in time")                             \
-    X(ECANCELLED, 5, "cancelled; not held")                                                  \
-    X(EINVAL, 6, "bad argument; nothing was done")                                           \
-    X(EDENIED, 7, "the server refuses our credentials or permissions")                       \
-    X(ESERVER, 8, "the server refuses the request and would refuse it again")                \
-    X(ENOMEM, 9, "out of memory; what was begun is cleaned up")                              \
-    X(EDEADLK, 10, "a call that waits was made from inside a callback")                      \
-    X(ECLOSED, 11, "the client is closed")                                                   \
-    X(EFORKED, 12, "the client belongs to the parent process")                               \
-    X(EINTERNAL, 13, "a fault of this library; please report it")                            \
-    X(ENOTHELD, 14, "nobody holds the lock; nothing was done")                               \
+#define HF_STATUS_MAP(X)                                                                          \
+    X(OK, 0, "done")                                                                              \
+    X(EBUSY, 1, "somebody else holds the lock; not held")                                         \
+    X(ELOST, 2, "the hold ended before its release; other work may have overlapped with it")      \
+    X(EUNKNOWN, 3, "sent, but not answered in time; cleaned up in the background")                \
+    X(EUNAVAILABLE, 4, "no server could serve the call in time")                                  \
+    X(ECANCELLED, 5, "cancelled; not held")                                                       \
+    X(EINVAL, 6, "bad argument; nothing was done")                                                \
+    X(EDENIED, 7, "the server refuses our credentials or permissions")                            \
+    X(ESERVER, 8, "the server refuses the request and would refuse it again")                     \
+    X(ENOMEM, 9, "out of memory; what was begun is cleaned up")                                   \
+    X(EDEADLK, 10, "a call that waits was made from inside a callback")                           \
+    X(ECLOSED, 11, "the client is closed")                                                        \
+    X(EFORKED, 12, "the client belongs to the parent process")                                    \
+    X(EINTERNAL, 13, "a fault of this library; please report it")                                 \
+    X(ENOTHELD, 14, "nobody holds the lock; nothing was done")                                    \
     X(EUNSAFE, 15, "the server was refused: its certificate or its settings are not good enough") \
-    X(EMISSING, 16, "there is no such thing; nothing was done")                              \
-    X(ESOLDOUT, 17, "fewer are left than were asked for; nothing was done")                  \
-    X(ELIMIT, 18, "one user may not have so many; nothing was done")                         \
-    X(EEXPIRED, 19, "the reservation has ended; its units are back in stock")                \
+    X(EMISSING, 16, "there is no such thing; nothing was done")                                   \
+    X(ESOLDOUT, 17, "fewer are left than were asked for; nothing was done")                       \
+    X(ELIMIT, 18, "one user may not have so many; nothing was done")                              \
+    X(EEXPIRED, 19, "the reservation has ended; its units are back in stock")                     \
     X(ESTALE, 20, "somebody came before who counts more; nothing was written")
 
 #define HF_STATUS_ENUM(name, value, text) HF_##name = (value),

@@ -51,8 +51,8 @@ extern "C" {
 #define HF_IDS_NAME_MAX  512        /* bytes of key prefix + name                                 */
 #define HF_IDS_KEY_MIN   16         /* bytes of a key                                             */
 #define HF_IDS_KEY_MAX   64
-#define HF_IDS_BATCH_MAX 1048576    /* ids in one call                                            */
-#define HF_IDS_SKEW_MAX  3600       /* seconds                                                    */
+#define HF_IDS_BATCH_MAX 1048576 /* ids in one call                                            */
+#define HF_IDS_SKEW_MAX  3600    /* seconds                                                    */
 
 typedef struct hf_ids hf_ids;
 

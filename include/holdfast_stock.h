@@ -24,8 +24,8 @@
  *
  * Assumes that the server does not forget: what it loses in a crash, or with a failover to a
  * replica that was behind, is in stock again. So run it with appendonly, and let the database in
- * which the orders end up have the last word: examples/flashsale shows how. Stock is for one server:
- * with a quorum, calls say HF_EINVAL, for a majority of counters is not a counter.
+ * which the orders end up have the last word: examples/flashsale shows how. Stock is for one
+ * server: with a quorum, calls say HF_EINVAL, for a majority of counters is not a counter.
  *
  * The calls are bounded by call_timeout_ms; HF_EUNAVAILABLE: nothing was done; HF_EUNKNOWN: it may
  * have been; ask again with the same request. Any thread may call; see holdfast.h for the rest. */
@@ -52,9 +52,9 @@ typedef struct hf_stock_options {
     size_t name_length; /* bytes in the name of the item; 0: up to its NUL                        */
     int64_t per_user;   /* how many one user may have; default 0: no limit. Of an item that is
                            there: 0 leaves it as it is, -1 does away with it                      */
-    int64_t keep_ms; /* how long requests are remembered at least, and the longest a reservation
-                        may last; default 24 hours, of an item that is there as it is             */
-    bool afresh;     /* forget what was sold, reserved, and by whom, and begin again              */
+    int64_t keep_ms;    /* how long requests are remembered at least, and the longest a reservation
+                           may last; default 24 hours, of an item that is there as it is             */
+    bool afresh; /* forget what was sold, reserved, and by whom, and begin again              */
 } hf_stock_options;
 
 #define HF_STOCK(...) (&(hf_stock_options){.size = sizeof(hf_stock_options), __VA_ARGS__})
@@ -73,7 +73,7 @@ typedef struct hf_stock_state {
     int64_t available;
     int64_t reserved;
     int64_t sold;
-    int64_t per_user;     /* 0: no limit */
+    int64_t per_user; /* 0: no limit */
     int64_t keep_ms;
     int64_t reservations; /* how many are open */
 } hf_stock_state;
@@ -85,7 +85,7 @@ HF_API hf_status hf_stock_get(hf_client *client, const char *item, size_t name_l
 typedef struct hf_stock_report {
     hf_stock_state state;
     int64_t in_reservations; /* units, counted one by one                                         */
-    int64_t by_users;        /* units that named users have, sold and reserved, counted one by one */
+    int64_t by_users; /* units that named users have, sold and reserved, counted one by one */
     bool adds_up; /* total = available + reserved + sold, none is negative, the open reservations
                      make up what is reserved, and no user has more than there is                 */
 } hf_stock_report;
@@ -148,8 +148,8 @@ HF_API hf_status hf_stock_confirm(hf_client *client, const char *item, size_t na
                                   const char *request, hf_error *error);
 
 /* Gives back what was reserved. May be repeated. HF_OK: it is cancelled, or has ended by itself.
- * HF_ESOLDOUT: it was confirmed before, and stays sold (see hf_stock_put()). HF_EMISSING: nothing is
- * known of it; if its reserve is still to come, it will be refused (HF_EEXPIRED). HF_EINVAL. */
+ * HF_ESOLDOUT: it was confirmed before, and stays sold (see hf_stock_put()). HF_EMISSING: nothing
+ * is known of it; if its reserve is still to come, it will be refused (HF_EEXPIRED). HF_EINVAL. */
 HF_API hf_status hf_stock_cancel(hf_client *client, const char *item, size_t name_length,
                                  const char *request, hf_error *error);
 

@@ -54,7 +54,8 @@ enum {
     HF__MUTANT_INQUIRE_DROPPED,   /* who has not heard of his grant does not give way */
     HF__MUTANT_TICKET_ZERO,       /* a ticket from before everybody else's */
     HF__MUTANT_FLOOR_EARLY,       /* floors are read before the quarantine is over */
-    HF__MUTANT_DEADLINE_FIRST     /* the deadline of the best vote, not of the q-th */
+    HF__MUTANT_DEADLINE_FIRST,    /* the deadline of the best vote, not of the q-th */
+    HF__MUTANT_IDS_NO_JUMP        /* ids: servers that have forgotten are believed */
 };
 
 #ifdef HOLDFAST_MUTANTS

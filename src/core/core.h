@@ -66,13 +66,13 @@ typedef struct hf__numbers { /* what a script of an errand says */
     int64_t number[HF__NUMBERS_MAX];
 } hf__numbers;
 
-typedef struct hf__answer {      /* to a query; what it does not ask for stays zero */
-    hf_inspection *inspection;   /* inspect: to be filled, but for the name; given by the caller */
-    hf__buffer value;            /* inspect, of one server: the lock's value; errand: the text behind
-                                    its numbers, if any; the caller frees it */
-    hf__numbers numbers;         /* errand, of one server */
-    hf__numbers *by_server;      /* errand, of all servers of a quorum: at least a majority of them
-                                    is filled if it succeeds; given by the caller */
+typedef struct hf__answer {    /* to a query; what it does not ask for stays zero */
+    hf_inspection *inspection; /* inspect: to be filled, but for the name; given by the caller */
+    hf__buffer value;          /* inspect, of one server: the lock's value; errand: the text behind
+                                  its numbers, if any; the caller frees it */
+    hf__numbers numbers;       /* errand, of one server */
+    hf__numbers *by_server;    /* errand, of all servers of a quorum: at least a majority of them
+                                  is filled if it succeeds; given by the caller */
     hf_examination *examination; /* info: to be filled; given by the caller */
     hf__wall wall;               /* time */
     uint64_t number; /* revoke: 1 or 0; break: the new fence or 0; scan: the next cursor */
@@ -307,7 +307,7 @@ typedef enum hf__query_kind {
 /* NULL: out of memory. Owned by the core from the step that starts its call. */
 hf__query *hf__query_new(hf__query_kind kind, hf__slice prefix, hf__slice name, hf__slice text,
                          uint64_t number);
-void hf__query_drop(hf__query *query);            /* one that was never started */
+void hf__query_drop(hf__query *query); /* one that was never started */
 
 /* An errand is a call of one of our scripts that has nothing to do with locks: ids, stock, values.
  * It says all that the script is given, but for the first two arguments, which every copy has of

@@ -43,8 +43,8 @@ static hf__slice take(const char **at)
 
 hf__query *hf__query_new_errand(const hf__errand *errand)
 {
-    size_t size = size_of(errand->keys, errand->key_count) +
-                  size_of(errand->words, errand->word_count);
+    size_t size =
+        size_of(errand->keys, errand->key_count) + size_of(errand->words, errand->word_count);
     hf__query *query = hf__query_new_sized(HF__QUERY_ERRAND, errand->prefix, errand->name, size);
     if (query == NULL)
         return NULL;

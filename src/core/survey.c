@@ -15,8 +15,9 @@
  *
  * An errand is done when a majority has answered, whatever it said.
  *
- * Nobody waits for the rest of an order, but it goes on: servers that answer later get the order as well.
- * What is lost with a connection from there on is not repeated, so that it comes to an end. */
+ * Nobody waits for the rest of an order, but it goes on: servers that answer later get the order as
+ * well. What is lost with a connection from there on is not repeated, so that it comes to an end.
+ */
 #include "base/memory.h"
 #include "core/agree.h"
 #include "core/fail.h"

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* How blocks of ids are reserved. At a single server one script does it all (src/lua/ids.lua). On a
+ * quorum the servers only keep what they are told, in order of fences, and what comes next is
+ * decided here, from what a majority knows: behind the highest block of all, and, if one of them
+ * may have forgotten something, behind every block that it can have forgotten. */
+#include "core/ids.h"
+
+#include "base/mutant.h"
+#include "base/text.h"
+#include "core/agree.h"
+#include "core/fail.h"
+
+enum { NUMBER_MAX = 20, WORDS_MAX = 5, OTHER_EPOCH = -1, USED_UP = -2 };
+
+static const int64_t sequences = INT64_C(1) << HF__IDS_SEQUENCE_BITS;
+static const int64_t parts = INT64_C(1) << HF__IDS_PART_BITS;
+
+typedef struct words {
+    hf__slice all[WORDS_MAX];
+    char digits[WORDS_MAX][NUMBER_MAX];
+    size_t count;
+} words;
+
+static void put(words *w, int64_t number)
+{
+    char *place = w->digits[w->count];
+    w->all[w->count++] = (hf__slice){place, hf__digits(place, (uint64_t)number)};
+}
+
+static hf__query *ask(const hf__ids_config *config, hf__script_id script, const words *w)
+{
+    return hf__query_new_errand(&(hf__errand){.script = script,
+                                              .prefix = config->prefix,
+                                              .name = config->name,
+                                              .letters = "n",
+                                              .words = w->all,
+                                              .word_count = w->count});
+}
+
+/* Ahead of a process that we know nothing of: its clock may have been ahead of ours by the skew,
+ * and its ids ahead of its clock by the same, if it has followed another one just before. */
+static int64_t jump(const hf__ids_config *config)
+{
+    return 2 * config->skew_s + 1;
+}
+
+static hf_status say_epoch(const hf__ids_config *config, int64_t other, hf_error *error)
+{
+    return hf__fail(error, HF_EINVAL, "others use these ids with epoch_s %lld, not %lld",
+                    (long long)other, (long long)config->epoch_s);
+}
+
+static hf_status say_nonsense(hf_error *error)
+{
+    return hf__fail(error, HF_ESERVER, "the server's answer about ids makes no sense");
+}
+
+static hf_status take_block(int64_t part, int64_t sequence, int64_t count, hf__ids_block *block,
+                            hf_error *error)
+{
+    if (part < 0 || part >= parts)
+        return hf__fail(error, HF_ESERVER, "the epoch of these ids is used up, or is yet to come");
+    *block = (hf__ids_block){hf__ids_make(part, sequence), count};
+    return hf__ok(error);
+}
+
+/* ---- One server ---- */
+
+hf__query *hf__ids_ask(const hf__ids_config *config, int64_t seen, int64_t count)
+{
+    words w = {.count = 0};
+    put(&w, config->epoch_s);
+    put(&w, jump(config));
+    put(&w, count);
+    put(&w, hf__ids_part(seen));
+    put(&w, hf__ids_sequence(seen));
+    return ask(config, HF__SCRIPT_IDS, &w);
+}
+
+hf_status hf__ids_read(const hf__ids_config *config, const hf__numbers *said, int64_t count,
+                       hf__ids_block *block, hf_error *error)
+{
+    int64_t part = said->number[0], sequence = said->number[1];
+    if (part == OTHER_EPOCH && said->count == 2)
+        return say_epoch(config, sequence, error);
+    if (part == USED_UP && said->count == 1)
+        return take_block(-1, 0, 0, block, error);
+    if (said->count != 2 || part < 0 || sequence < 0 || sequence + count > sequences)
+        return say_nonsense(error);
+    return take_block(part, sequence, count, block, error);
+}
+
+/* ---- A quorum ---- */
+
+size_t hf__ids_lock_name(char *place, hf__slice name)
+{
+    return (size_t)(hf__slice_put(hf__slice_put(place, HF__SLICE("hf:ids:")), name) - place);
+}
+
+hf__query *hf__ids_ask_votes(const hf__ids_config *config, uint64_t fence)
+{
+    words w = {.count = 0};
+    put(&w, config->epoch_s);
+    put(&w, (int64_t)fence);
+    return ask(config, HF__SCRIPT_IDS_VOTE, &w);
+}
+
+hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__ids_block *block)
+{
+    int64_t behind = block->first + block->count;
+    bool whole = hf__ids_sequence(behind) == 0; /* the second's last id is in it */
+    words w = {.count = 0};
+    put(&w, config->epoch_s);
+    put(&w, (int64_t)fence);
+    put(&w, hf__ids_part(block->first));
+    put(&w, whole ? sequences : hf__ids_sequence(behind));
+    return ask(config, HF__SCRIPT_IDS_VOTE, &w);
+}
+
+/* What any of them objects to: HF_OK, HF_EBUSY, HF_EINVAL. */
+static hf_status objection(const hf__ids_config *config, const hf__numbers *said, hf_error *error)
+{
+    if (said->count == 2 && said->number[0] == OTHER_EPOCH)
+        return say_epoch(config, said->number[1], error);
+    if (said->count == 2 && said->number[0] == 0)
+        return hf__fail(error, HF_EBUSY, "somebody else has the lock of these ids by now");
+    return HF_OK;
+}
+
+/* The clock in the middle: one that is set wrong does not count. */
+static int64_t middle(int64_t *clocks, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && clocks[j] < clocks[j - 1]; j--) {
+            int64_t other = clocks[j];
+            clocks[j] = clocks[j - 1];
+            clocks[j - 1] = other;
+        }
+    return clocks[count / 2];
+}
+
+hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, int servers,
+                         int64_t seen, int64_t count, hf__ids_block *block, hf_error *error)
+{
+    int64_t highest = seen, clocks[HF_SERVERS_MAX] = {0};
+    bool forgets = false;
+    int heard = 0;
+    for (int i = 0; i < servers; i++) {
+        const int64_t *number = said[i].number;
+        if (said[i].count == 0)
+            continue;
+        hf_status status = objection(config, &said[i], error);
+        if (status != HF_OK)
+            return status;
+        if (said[i].count != 4 || number[2] < 0 || number[2] >= parts || number[3] < 0 ||
+            number[3] > sequences)
+            return say_nonsense(error);
+        int64_t known = hf__ids_make(number[2], number[3]);
+        highest = known > highest ? known : highest;
+        forgets = forgets || number[0] != 1;
+        clocks[heard++] = number[1];
+    }
+    int64_t now = middle(clocks, heard), part = hf__ids_part(highest);
+    int64_t sequence = hf__ids_sequence(highest);
+    if (now < 0)
+        return take_block(-1, 0, 0, block, error);
+    if (forgets && !HF__MUTANT(IDS_NO_JUMP)) {
+        part = (now > part ? now : part) + jump(config);
+        sequence = 0;
+    } else if (now > part) {
+        part = now;
+        sequence = 0;
+    }
+    if (sequence + count > sequences) {
+        part++;
+        sequence = 0;
+    }
+    return take_block(part, sequence, count, block, error);
+}
+
+hf_status hf__ids_kept(const hf__ids_config *config, const hf__numbers *said, int servers,
+                       hf_error *error)
+{
+    int kept = 0;
+    hf_status status = HF_OK;
+    for (int i = 0; i < servers; i++) {
+        if (said[i].count == 1 && said[i].number[0] == 1)
+            kept++;
+        else if (said[i].count > 0 && status == HF_OK)
+            status = objection(config, &said[i], error);
+    }
+    if (kept >= hf__majority(servers))
+        return hf__ok(error);
+    return status != HF_OK ? status : say_nonsense(error);
+}

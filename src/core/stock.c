@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Stock on the wire: each call is one of the scripts src/lua/stock_*.lua on the keys of the item,
+ * which answers with a code and what is left. */
+#include "core/stock.h"
+
+#include "base/text.h"
+#include "core/fail.h"
+
+enum { NUMBER_MAX = 20, WORDS_MAX = 6, KEEP_MS = 24 * 60 * 60 * 1000 };
+
+/* The item, requests, old requests, users, open reservations. */
+#define STOCK_KEYS "srput"
+
+typedef struct words {
+    hf__slice all[WORDS_MAX];
+    char digits[WORDS_MAX][NUMBER_MAX + 1];
+    size_t count;
+} words;
+
+static void put(words *w, hf__slice word)
+{
+    w->all[w->count++] = word;
+}
+
+static void put_number(words *w, int64_t number)
+{
+    char *place = w->digits[w->count];
+    place[0] = '-';
+    size_t sign = number < 0;
+    size_t length = hf__digits(place + sign, (uint64_t)(number < 0 ? -number : number));
+    put(w, (hf__slice){place, sign + length});
+}
+
+static hf__query *ask(const hf__stock_item *item, hf__script_id script, const words *w)
+{
+    return hf__query_new_errand(&(hf__errand){.script = script,
+                                              .prefix = item->prefix,
+                                              .name = item->name,
+                                              .letters = STOCK_KEYS,
+                                              .words = w->all,
+                                              .word_count = w->count});
+}
+
+hf__query *hf__stock_set(const hf__stock_item *item, const hf__stock_plan *plan)
+{
+    words w = {.count = 0};
+    put_number(&w, plan->units);
+    put(&w, plan->request);
+    put_number(&w, plan->per_user);
+    put_number(&w, plan->keep_ms);
+    put_number(&w, KEEP_MS);
+    if (plan->afresh)
+        put(&w, plan->begun);
+    return ask(item, HF__SCRIPT_STOCK_SET, &w);
+}
+
+hf__query *hf__stock_look(const hf__stock_item *item, bool count)
+{
+    words w = {.count = 0};
+    if (count)
+        put(&w, HF__SLICE("count"));
+    return ask(item, HF__SCRIPT_STOCK_LOOK, &w);
+}
+
+static hf__query *order(const hf__stock_item *item, hf__script_id script, const char *verb,
+                        const hf__stock_order *wanted, int64_t bound)
+{
+    words w = {.count = 0};
+    put(&w, (hf__slice){verb, 1});
+    put_number(&w, wanted->units);
+    put(&w, wanted->request);
+    put_number(&w, wanted->given);
+    put_number(&w, bound);
+    put(&w, wanted->user);
+    return ask(item, script, &w);
+}
+
+hf__query *hf__stock_take(const hf__stock_item *item, const hf__stock_order *wanted)
+{
+    return order(item, HF__SCRIPT_STOCK_TAKE, "t", wanted, 0);
+}
+
+hf__query *hf__stock_reserve(const hf__stock_item *item, const hf__stock_order *wanted,
+                             int64_t limit_ms)
+{
+    return order(item, HF__SCRIPT_STOCK_TAKE, "r", wanted, limit_ms);
+}
+
+hf__query *hf__stock_put(const hf__stock_item *item, const hf__stock_order *wanted, bool restock)
+{
+    return order(item, HF__SCRIPT_STOCK_PUT, restock ? "n" : "p", wanted, HF_UNITS_MAX);
+}
+
+static hf__query *settle(const hf__stock_item *item, const char *how, hf__slice request)
+{
+    words w = {.count = 0};
+    put(&w, (hf__slice){how, 1});
+    put(&w, request);
+    return ask(item, HF__SCRIPT_STOCK_SETTLE, &w);
+}
+
+hf__query *hf__stock_confirm(const hf__stock_item *item, hf__slice request)
+{
+    return settle(item, "c", request);
+}
+
+hf__query *hf__stock_cancel(const hf__stock_item *item, hf__slice request)
+{
+    return settle(item, "x", request);
+}
+
+/* ---- Answers ---- */
+
+/* As the scripts number them. */
+static const struct {
+    hf_status status;
+    const char *text;
+} refusals[] = {
+    {HF_ESERVER, "the server's answer about stock makes no sense"},
+    {HF_EMISSING, "there is no such item: set it first"},
+    {HF_ESOLDOUT, "fewer are left than were asked for"},
+    {HF_ELIMIT, "that is more than one user may have of this item"},
+    {HF_EINVAL, "this item has a limit per user, and no user was named"},
+    {HF_EEXPIRED, "the reservation has ended"},
+    {HF_EINVAL, "the same request was made before, for something else"},
+    {HF_EINVAL, "limit_ms is longer than the item's keep_ms"},
+    {HF_EMISSING, "nothing is known of such a reservation"},
+    {HF_EINVAL, "more than were sold, than the user has, or than there may be"},
+    {HF_ESTALE, "somebody else has begun this item again just now"},
+};
+
+hf_status hf__stock_outcome(const hf__numbers *said, int64_t *left, hf_error *error)
+{
+    int64_t code = said->number[0];
+    int64_t last = (int64_t)(sizeof(refusals) / sizeof(refusals[0])) - 1;
+    bool fits = said->count == 2 && said->number[1] >= 0 && code <= 1 && -code <= last;
+    if (fits && left != NULL)
+        *left = said->number[1];
+    if (fits && code == 1)
+        return hf__ok(error);
+    size_t which = fits ? (size_t)-code : 0;
+    return hf__fail(error, refusals[which].status, "%s", refusals[which].text);
+}
+
+hf_status hf__stock_read(const hf__numbers *said, hf_stock_report *report, hf_error *error)
+{
+    const int64_t *n = said->number;
+    if (said->count == 1 && n[0] == -1)
+        return hf__fail(error, refusals[1].status, "%s", refusals[1].text);
+    if (said->count != 11 || n[0] != 1)
+        return hf__fail(error, refusals[0].status, "%s", refusals[0].text);
+    hf_stock_state state = {.total = n[1],
+                            .available = n[2],
+                            .reserved = n[3],
+                            .sold = n[4],
+                            .per_user = n[5],
+                            .keep_ms = n[6],
+                            .reservations = n[7]};
+    *report = (hf_stock_report){.state = state, .in_reservations = n[8], .by_users = n[9]};
+    report->adds_up = state.total == state.available + state.reserved + state.sold &&
+                      state.available >= 0 && state.reserved >= 0 && state.sold >= 0 &&
+                      report->in_reservations == state.reserved &&
+                      report->by_users <= state.reserved + state.sold &&
+                      (state.per_user == 0 || n[10] <= state.per_user);
+    return hf__ok(error);
+}
