@@ -37,6 +37,11 @@ hf_status hf__plain(hf_error *error, hf_status status);
 /* What forbids a call that waits: HF_OK, HF_EFORKED or HF_EDEADLK, and says so in `error`. */
 hf_status hf__client_check(const hf_client *client, hf_error *error);
 
+/* errand.c: the same, and HF_EINVAL if there is no client. */
+hf_status hf__client_ready(const hf_client *client, hf_error *error);
+/* errand.c: asks and waits for the answer. Takes the query in any case; NULL: out of memory. */
+hf_status hf__client_run(hf_client *client, hf__query *query, hf__answer *answer, hf_error *error);
+
 /* hold.c: a hold for one acquire, with checked options; a lone one has an owner of its own and is
  * never re-entered. NULL: out of memory. */
 hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,

@@ -19,30 +19,12 @@ enum { PATTERN_MAX = 1024 };
 
 static const hf__slice nothing = {NULL, 0};
 
-static hf_status check(hf_client *client, hf_error *error)
-{
-    if (client == NULL)
-        return hf__fail(error, HF_EINVAL, "client is NULL");
-    return hf__client_check(client, error);
-}
-
-/* Takes the query in any case. */
-static hf_status run(hf_client *client, hf__query *query, hf__answer *answer, hf_error *error)
-{
-    hf__call call = {.kind = HF__CALL_QUERY, .query = query, .answer = answer};
-    if (query == NULL)
-        return hf__fail(error, HF_ENOMEM, "out of memory");
-    hf_status status = hf__driver_call(client->driver, &call);
-    if (!call.done)
-        hf__query_drop(query); /* never started */
-    return hf__call_outcome(error, status, &call);
-}
-
 static hf_status ask(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice text,
                      uint64_t number, hf__answer *answer, hf_error *error)
 {
     hf__slice prefix = {client->prefix, client->prefix_length};
-    return run(client, hf__query_new(kind, prefix, name, text, number), answer, error);
+    hf__query *query = hf__query_new(kind, prefix, name, text, number);
+    return hf__client_run(client, query, answer, error);
 }
 
 /* What is about one server, and not about a lock. */
@@ -53,7 +35,7 @@ static hf_status ask_server(hf_client *client, int server, hf__query_kind kind, 
     hf__query *query = hf__query_new(kind, prefix, nothing, nothing, 0);
     if (query != NULL)
         hf__query_ask(query, server);
-    return run(client, query, answer, error);
+    return hf__client_run(client, query, answer, error);
 }
 
 /* ---- Observe ---- */
@@ -112,7 +94,7 @@ hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
                      hf_inspection *inspection, hf_error *error)
 {
     hf__answer answer = {.inspection = inspection};
-    hf_status status = check(client, error);
+    hf_status status = hf__client_ready(client, error);
     if (status == HF_OK && inspection == NULL)
         status = hf__fail(error, HF_EINVAL, "inspection is NULL");
     if (status == HF_OK)
@@ -157,7 +139,7 @@ hf_status hf_examine_server(hf_client *client, int server, hf_examination *exami
                             hf_error *error)
 {
     hf__answer answer = {.examination = examination};
-    hf_status status = check(client, error);
+    hf_status status = hf__client_ready(client, error);
     if (status == HF_OK && examination == NULL)
         status = hf__fail(error, HF_EINVAL, "examination is NULL");
     if (status == HF_OK && (server < 0 || server >= client->server_count))
@@ -282,7 +264,7 @@ static hf_status see_server(listing *list, int server, hf_error *error)
             hf__query_new(HF__QUERY_SCAN, prefix, nothing, list->keys, answer.number);
         if (query != NULL)
             hf__query_ask(query, server);
-        status = run(list->client, query, &answer, error);
+        status = hf__client_run(list->client, query, &answer, error);
         if (status == HF_OK && hf__buffer_length(&answer.keys) > 0)
             see_page(list, &answer.keys);
     } while (status == HF_OK && list->failure.status == HF_OK && !list->stopped &&
@@ -318,7 +300,7 @@ hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see,
                   hf_error *error)
 {
     hf__buffer full = {0};
-    hf_status status = check(client, error);
+    hf_status status = hf__client_ready(client, error);
     if (status == HF_OK && see == NULL)
         status = hf__fail(error, HF_EINVAL, "see is NULL");
     if (status == HF_OK && pattern != NULL && strnlen(pattern, PATTERN_MAX + 1) > PATTERN_MAX)
@@ -365,7 +347,7 @@ static hf_status order(hf_client *client, hf__query_kind kind, hf__slice name, h
                        uint64_t *result, hf_error *error)
 {
     hf__answer answer = {0};
-    hf_status status = check(client, error);
+    hf_status status = hf__client_ready(client, error);
     if (status == HF_OK)
         status = hf__name_check(client, name.bytes, &name.length, error);
     if (status != HF_OK)
