@@ -40,6 +40,11 @@
         name, run, gate, gate_kind, unit, OVER_TCP, UNPINNED, processes \
     }
 
+#define IDS(name, run, gate, gate_kind, unit, threads)                 \
+    {                                                                  \
+        name, run, gate, gate_kind, unit, OVER_UNIX, UNPINNED, threads \
+    }
+
 static const struct workload workloads[] = {
     LATENCY("w1-tcp-pinned", run_w1_same_scripts, 1.10, OVER_TCP, PINNED),
     LATENCY("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
@@ -83,6 +88,13 @@ static const struct workload workloads[] = {
     LATENCY("q3-pair-tcp-unpinned", run_q3_pair, 1.25, OVER_TCP, UNPINNED),
     LATENCY("q3-pair-unix-unpinned", run_q3_pair, 1.25, OVER_UNIX, UNPINNED),
     LATENCY("q3-all-unpinned", run_q3_all, 1.25, OVER_TCP, UNPINNED),
+    IDS("ids-leased", run_ids_leased, 20, GATE_VALUE_AT_LEAST, "M/s", 1),
+    IDS("ids-leased-two", run_ids_leased, 30, GATE_VALUE_AT_LEAST, "M/s", 2),
+    IDS("ids-by-thread", run_ids_by_thread, 1.5, GATE_RATIO_AT_LEAST, "M/s", 2),
+    IDS("ids-ordered", run_ids_ordered, 0.8, GATE_RATIO_AT_LEAST, "k/s", 8),
+    IDS("ids-ordered-16", run_ids_ordered_16, 0.8, GATE_RATIO_AT_LEAST, "k/s", 8),
+    IDS("stock-take-1", run_stock_take, 0.8, GATE_RATIO_AT_LEAST, "k/s", 1),
+    IDS("stock-take-8", run_stock_take, 0.8, GATE_RATIO_AT_LEAST, "k/s", 8),
     HOLDING("w5-commands", run_w5_commands, 50, "1/s"),
     HOLDING("w5-slowest", run_w5_slowest, 500, "us"),
     HOLDING("w5-processor", run_w5_processor, 0.3, "%"),
