@@ -70,6 +70,9 @@ typedef struct hf__cancel_entry {
 void hf__cancel_attach(hf_cancel *cancel, hf__cancel_entry *entry);
 void hf__cancel_detach(hf_cancel *cancel, hf__cancel_entry *entry);
 
+/* options.c: copies a struct that begins with its size, whatever that is; NULL: all zero. HF_OK or
+ * HF_EINVAL. */
+hf_status hf__struct_read(const void *given, void *options, size_t size, hf_error *error);
 /* options.c: NULL options are all zero. HF_EINVAL with a text that names the limit. */
 hf_status hf__client_options_read(const hf_client_options *given, hf_client_options *options,
                                   hf_error *error);

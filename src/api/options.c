@@ -24,12 +24,15 @@ enum {
     REPLICAS_MAX = 1000 /* nobody has as many */
 };
 
-static hf_status read_struct(const void *given, size_t given_size, void *options, size_t size,
-                             hf_error *error)
+hf_status hf__struct_read(const void *given, void *options, size_t size, hf_error *error)
 {
-    if (!hf__sized_is_plausible(given_size))
-        return hf__fail(error, HF_EINVAL, "options: set size, or use HF_CLIENT() or HF_ACQUIRE()");
-    if (!hf__sized_copy(given, given_size, options, size))
+    const size_t *given_size = given; /* what such a struct begins with */
+    memset(options, 0, size);
+    if (given == NULL)
+        return HF_OK;
+    if (!hf__sized_is_plausible(*given_size))
+        return hf__fail(error, HF_EINVAL, "options: set size, or use a macro like HF_CLIENT()");
+    if (!hf__sized_copy(given, *given_size, options, size))
         return hf__fail(error, HF_EINVAL, "options: made for a newer version of the library");
     return HF_OK;
 }
@@ -96,8 +99,7 @@ static hf_status check_transport(const hf_transport *transport, hf_error *error)
 hf_status hf__client_options_read(const hf_client_options *given, hf_client_options *options,
                                   hf_error *error)
 {
-    *options = (hf_client_options){0};
-    if (given != NULL && read_struct(given, given->size, options, sizeof(*options), error) != HF_OK)
+    if (hf__struct_read(given, options, sizeof(*options), error) != HF_OK)
         return HF_EINVAL;
     if (options->links < 0 || options->links > HF_LINKS_MAX)
         return hf__fail(error, HF_EINVAL, "links must be 1 to %d", HF_LINKS_MAX);
@@ -220,7 +222,7 @@ static hf_status check_words(const hf_acquire_options *options, hf_error *error)
 hf_status hf__acquire_options_copy(const hf_acquire_options *given, hf_acquire_options *options,
                                    hf_error *error)
 {
-    hf_status status = read_struct(given, given->size, options, sizeof(*options), error);
+    hf_status status = hf__struct_read(given, options, sizeof(*options), error);
     options->size = sizeof(*options);
     return status;
 }
@@ -228,8 +230,7 @@ hf_status hf__acquire_options_copy(const hf_acquire_options *given, hf_acquire_o
 hf_status hf__acquire_options_read(const hf_client *client, const hf_acquire_options *given,
                                    hf_acquire_options *options, hf_error *error)
 {
-    *options = (hf_acquire_options){0};
-    if (given != NULL && read_struct(given, given->size, options, sizeof(*options), error) != HF_OK)
+    if (hf__struct_read(given, options, sizeof(*options), error) != HF_OK)
         return HF_EINVAL;
     if (options->lease_ms == 0)
         options->lease_ms = LEASE_MS < client->max_lease_ms ? LEASE_MS : client->max_lease_ms;
