@@ -64,6 +64,7 @@ typedef struct hf_stock_options {
  * in the middle of a sale.
  *   HF_OK
  *   HF_ESOLDOUT   more than that are sold or reserved already; nothing was changed
+ *   HF_ESTALE     afresh: somebody else has done that just now; nothing was changed
  *   HF_EINVAL, HF_EUNAVAILABLE, HF_EUNKNOWN (it may have been done), HF_EDENIED, ... */
 HF_API hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
                               const hf_stock_options *options, hf_error *error);
@@ -85,9 +86,12 @@ HF_API hf_status hf_stock_get(hf_client *client, const char *item, size_t name_l
 typedef struct hf_stock_report {
     hf_stock_state state;
     int64_t in_reservations; /* units, counted one by one                                         */
-    int64_t by_users; /* units that named users have, sold and reserved, counted one by one */
+    int64_t by_users;    /* units that named users have, sold and reserved, counted one by one    */
+    int64_t by_nobody;   /* units that are sold to, or reserved for, nobody by name               */
+    int64_t most_by_one; /* the most that one user has; more than per_user after that was lowered */
     bool adds_up; /* total = available + reserved + sold, none is negative, the open reservations
-                     make up what is reserved, and no user has more than there is                 */
+                     make up what is reserved, and users and nobody have what is reserved and sold
+                   */
 } hf_stock_report;
 
 /* Counts everything. Takes the server a moment for each ten thousand reservations and users, during
@@ -122,7 +126,7 @@ HF_API hf_status hf_stock_take(hf_client *client, const char *item, int64_t unit
 /* Takes back what was sold, from the user if one is named, who then may buy again; or, with
  * `restock`, adds new units to what there is.
  *   HF_OK
- *   HF_EINVAL     also: more than was sold, or than the user has
+ *   HF_EINVAL     also: more than was sold to that user or, if none is named, to nobody by name
  *   HF_EMISSING */
 HF_API hf_status hf_stock_put(hf_client *client, const char *item, int64_t units,
                               const hf_take_options *options, int64_t *left, hf_error *error);

@@ -6,7 +6,9 @@
 #include "base/text.h"
 #include "core/fail.h"
 
-enum { NUMBER_MAX = 20, WORDS_MAX = 6, KEEP_MS = 24 * 60 * 60 * 1000 };
+enum { NUMBER_MAX = 20, WORDS_MAX = 6, REPORT_NUMBERS = 12, KEEP_MS = 24 * 60 * 60 * 1000 };
+
+#define NUMBER_LIMIT (INT64_C(1) << 53) /* what scripts count with is exact up to here */
 
 /* The item, requests, old requests, users, open reservations. */
 #define STOCK_KEYS "srput"
@@ -125,21 +127,37 @@ static const struct {
     {HF_EINVAL, "the same request was made before, for something else"},
     {HF_EINVAL, "limit_ms is longer than the item's keep_ms"},
     {HF_EMISSING, "nothing is known of such a reservation"},
-    {HF_EINVAL, "more than were sold, than the user has, or than there may be"},
+    {HF_EINVAL, "more than were sold to that user (or, if none is named, to nobody), or "
+                "than there may be"},
     {HF_ESTALE, "somebody else has begun this item again just now"},
 };
+
+/* What somebody has changed behind our back may be less than nothing. */
+static int64_t or_nothing(int64_t left)
+{
+    return left > 0 ? left : 0;
+}
 
 hf_status hf__stock_outcome(const hf__numbers *said, int64_t *left, hf_error *error)
 {
     int64_t code = said->number[0];
     int64_t last = (int64_t)(sizeof(refusals) / sizeof(refusals[0])) - 1;
-    bool fits = said->count == 2 && said->number[1] >= 0 && code <= 1 && -code <= last;
+    bool fits = said->count == 2 && code >= -last && code <= 1 && code != 0;
     if (fits && left != NULL)
-        *left = said->number[1];
+        *left = or_nothing(said->number[1]);
     if (fits && code == 1)
         return hf__ok(error);
     size_t which = fits ? (size_t)-code : 0;
     return hf__fail(error, refusals[which].status, "%s", refusals[which].text);
+}
+
+/* A code, and numbers that can be added up without care. */
+static bool is_report(const hf__numbers *said)
+{
+    bool fits = said->count == REPORT_NUMBERS && said->number[0] == 1;
+    for (int i = 1; fits && i < REPORT_NUMBERS; i++)
+        fits = said->number[i] >= -NUMBER_LIMIT && said->number[i] <= NUMBER_LIMIT;
+    return fits;
 }
 
 hf_status hf__stock_read(const hf__numbers *said, hf_stock_report *report, hf_error *error)
@@ -147,7 +165,7 @@ hf_status hf__stock_read(const hf__numbers *said, hf_stock_report *report, hf_er
     const int64_t *n = said->number;
     if (said->count == 1 && n[0] == -1)
         return hf__fail(error, refusals[1].status, "%s", refusals[1].text);
-    if (said->count != 11 || n[0] != 1)
+    if (!is_report(said))
         return hf__fail(error, refusals[0].status, "%s", refusals[0].text);
     hf_stock_state state = {.total = n[1],
                             .available = n[2],
@@ -156,11 +174,14 @@ hf_status hf__stock_read(const hf__numbers *said, hf_stock_report *report, hf_er
                             .per_user = n[5],
                             .keep_ms = n[6],
                             .reservations = n[7]};
-    *report = (hf_stock_report){.state = state, .in_reservations = n[8], .by_users = n[9]};
+    *report = (hf_stock_report){.state = state,
+                                .in_reservations = n[8],
+                                .by_users = n[9],
+                                .most_by_one = n[10],
+                                .by_nobody = n[11]};
     report->adds_up = state.total == state.available + state.reserved + state.sold &&
                       state.available >= 0 && state.reserved >= 0 && state.sold >= 0 &&
                       report->in_reservations == state.reserved &&
-                      report->by_users <= state.reserved + state.sold &&
-                      (state.per_user == 0 || n[10] <= state.per_user);
+                      report->by_users + report->by_nobody == state.reserved + state.sold;
     return hf__ok(error);
 }

@@ -1,30 +1,34 @@
 -- Pasted into the scripts of stock: the item, its requests, and what has run out.
 --
--- KEYS 1 the item, a hash: total, available, reserved, sold, limit (per user, 0: none), keep (ms for
---      which requests are remembered), turn (when those remembered become the old ones), due (when a
---      reservation ends first, or earlier; 0: there is none), begun (by which request)
+-- KEYS 1 the item, a hash: total, available, reserved, sold, nobody (of those sold: to no user by
+--      name), limit (per user, 0: none), keep (ms for which requests are remembered), turn (when those
+--      remembered become the old ones), due (when a reservation ends first, or earlier; 0: there is
+--      none), begun (by which request)
 --      2 requests, a hash: "<verb> <state> <units> <left> <end> <user>"
 --      3 old requests, which are forgotten next
---      4 users, a hash: how many each has
+--      4 users, a hash: how many each has; and behind a NUL, how many of those are reserved
 --      5 open reservations, a sorted set by their end
 -- Verbs: t take, r reserve, p put, n new units, s set. States: '-' done; of a reservation o open,
--- c confirmed, x ended; f refused, then `left` is what was said.
+-- c confirmed, x ended; f refused, then `left` is what was said. A reservation of 0 units is one that
+-- was cancelled before it came.
+--
+-- Scripts are not undone when they fail: what may fail for lack of a permission comes before what
+-- counts, and the item is written last.
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local item = call('HMGET', KEYS[1], 'available', 'reserved', 'sold', 'total', 'limit', 'keep', 'turn',
-                  'due', 'begun')
-local exists, begun = item[1] and true, item[9]
-local available, reserved, sold, total = tonumber(item[1]), tonumber(item[2]), tonumber(item[3]),
-                                         tonumber(item[4])
+local item = call('HMGET', KEYS[1], 'available', 'reserved', 'sold', 'nobody', 'limit', 'keep', 'turn',
+                  'due')
+local exists = item[1] and true
+local available, reserved, sold, nobody = tonumber(item[1]), tonumber(item[2]), tonumber(item[3]),
+                                          tonumber(item[4])
 local limit, keep, turn, due = tonumber(item[5]), tonumber(item[6]), tonumber(item[7]),
                                tonumber(item[8])
 
+-- Numbers become the same text here as with '%.0f': they are whole, and less than 10^17.
 local function save()
-    call('HSET', KEYS[1], 'available', string.format('%.0f', available),
-         'reserved', string.format('%.0f', reserved), 'sold', string.format('%.0f', sold),
-         'total', string.format('%.0f', total), 'turn', string.format('%.0f', turn),
-         'due', string.format('%.0f', due))
+    call('HSET', KEYS[1], 'available', available, 'reserved', reserved, 'sold', sold,
+         'nobody', nobody, 'due', due)
 end
 
 -- What is remembered of a request: verb, state, units, left, end, user; nil: nothing.
@@ -38,9 +42,14 @@ local function find(request)
     return verb, state, tonumber(units), tonumber(left), tonumber(ends), user
 end
 
+local function remember(request, verb, state, units, left, ends, user)
+    call('HSET', KEYS[2], request,
+         string.format('%s %s %.0f %.0f %.0f %s', verb, state, units, left, ends, user))
+end
+
 -- Requests are forgotten in turns: what is remembered becomes old, and what was old is dropped, but
 -- for reservations that are still open.
-local function turn_over()
+if exists and now >= turn then
     for _, request in ipairs(call('ZRANGE', KEYS[5], 0, -1)) do
         local record = call('HGET', KEYS[3], request)
         if record and call('HEXISTS', KEYS[2], request) == 0 then
@@ -52,26 +61,22 @@ local function turn_over()
         call('RENAME', KEYS[2], KEYS[3])
     end
     turn = now + keep
+    call('HSET', KEYS[1], 'turn', turn)
 end
 
-local function remember(request, verb, state, units, left, ends, user)
-    if now >= turn then
-        turn_over()
-    end
-    call('HSET', KEYS[2], request,
-         string.format('%s %s %.0f %.0f %.0f %s', verb, state, units, left, ends, user))
-end
-
-local function count_for(user, units)
-    if user ~= '' and call('HINCRBY', KEYS[4], user, string.format('%.0f', units)) <= 0 then
-        call('HDEL', KEYS[4], user)
+local function add(field, units)
+    if call('HINCRBY', KEYS[4], field, units) <= 0 then
+        call('HDEL', KEYS[4], field)
     end
 end
 
 -- A reservation ends without being confirmed: its units are available again.
 local function give_back(request, units, left, ends, user)
     available, reserved = available + units, reserved - units
-    count_for(user, -units)
+    if user ~= '' then
+        add(user, -units)
+        add('\0' .. user, -units)
+    end
     call('ZREM', KEYS[5], request)
     remember(request, 'r', 'x', units, left, ends, user)
 end
@@ -83,11 +88,10 @@ local function sweep(wanted)
         return false
     end
     repeat
-        local ended = call('ZRANGEBYSCORE', KEYS[5], '-inf', string.format('%.0f', now),
-                           'LIMIT', 0, 64)
+        local ended = call('ZRANGEBYSCORE', KEYS[5], '-inf', now, 'LIMIT', 0, 64)
         for _, request in ipairs(ended) do
-            local verb, _, units, left, ends, user = find(request)
-            if verb then
+            local _, state, units, left, ends, user = find(request)
+            if state == 'o' then
                 give_back(request, units, left, ends, user)
             else
                 call('ZREM', KEYS[5], request) -- somebody has meddled; an audit will not add up

@@ -7,6 +7,7 @@
 -- -> {code, left}: 1 done, -2 more are sold or reserved, -10 somebody else has begun it again
 -- include stock_item
 local units, request, again = tonumber(ARGV[3]), ARGV[4], ARGV[8]
+local begun = call('HGET', KEYS[1], 'begun')
 local verb, state, _, left = find(request)
 if exists and (begun == request or verb) then
     return {state == 'f' and left or 1, available}
@@ -16,18 +17,23 @@ if again and (begun or '') ~= again then
 end
 if again or not exists then
     call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-    available, reserved, sold, due, limit = units, 0, 0, 0, 0
+    reserved, sold, nobody, due, limit = 0, 0, 0, 0, 0
     keep = tonumber(ARGV[7])
     turn = now + keep
     call('HSET', KEYS[1], 'begun', request)
-elseif units < reserved + sold then
-    if ARGV[2] == '1' then
-        remember(request, 's', 'f', units, -2, 0, '')
-        save()
+else
+    local swept = sweep(math.huge)
+    if units < reserved + sold then
+        if ARGV[2] == '1' then
+            remember(request, 's', 'f', units, -2, 0, '')
+        end
+        if swept then
+            save()
+        end
+        return {-2, available}
     end
-    return {-2, available}
 end
-total, available = units, units - reserved - sold
+available = units - reserved - sold
 if ARGV[5] ~= '0' then
     limit = math.max(tonumber(ARGV[5]), 0)
 end
@@ -35,7 +41,7 @@ if ARGV[6] ~= '0' then
     keep = tonumber(ARGV[6])
     turn = math.min(turn, now + keep)
 end
-call('HSET', KEYS[1], 'limit', string.format('%.0f', limit), 'keep', string.format('%.0f', keep))
 remember(request, 's', '-', units, available, 0, '')
+call('HSET', KEYS[1], 'total', units, 'limit', limit, 'keep', keep, 'turn', turn)
 save()
 return {1, available}

@@ -13,7 +13,6 @@ local verb, state, units, left, ends, user = find(request)
 if not verb or (verb == 'r' and state == 'f') then
     if wanted == 'x' and not verb then
         remember(request, 'r', 'x', 0, 0, 0, '') -- should it be on its way, it comes too late
-        save()
     end
     return {-8, available}
 elseif verb ~= 'r' then
@@ -23,14 +22,19 @@ elseif state == 'o' then
         give_back(request, units, left, ends, user)
         state = 'x'
     else
-        reserved, sold = reserved - units, sold + units
         call('ZREM', KEYS[5], request)
+        if user ~= '' then
+            add('\0' .. user, -units)
+        else
+            nobody = nobody + units
+        end
+        reserved, sold = reserved - units, sold + units
         remember(request, 'r', 'c', units, left, ends, user)
         state = 'c'
     end
     save()
 end
-if state == wanted then
-    return {1, available}
+if state ~= wanted then
+    return {wanted == 'c' and -5 or -2, available}
 end
-return {wanted == 'c' and -5 or -2, available}
+return {units == 0 and -8 or 1, available}

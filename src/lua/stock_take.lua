@@ -12,32 +12,37 @@ local span = tonumber(ARGV[7])
 if not exists then
     return {-1, 0}
 end
-local old_verb, state, old_units, old_left, _, old_user = find(request)
+local old_verb, state, old_units, old_left, ends, old_user = find(request)
 if old_verb then
     if old_verb ~= verb or (old_units > 0 and (old_units ~= units or old_user ~= user)) then
-        return {-6, 0}
+        return {-6, available}
     elseif state == 'f' then
         return {old_left, available}
+    elseif state == 'x' or (state == 'o' and ends <= now) then
+        return {-5, available}
     end
-    return {state == 'x' and -5 or 1, old_left}
+    return {1, old_left}
 end
-if span > keep then
-    return {-7, 0}
+local function refusal()
+    if span > keep then
+        return -7
+    elseif limit > 0 and user == '' then
+        return -4
+    elseif available < units then
+        return -2
+    elseif limit > 0 and tonumber(call('HGET', KEYS[4], user) or 0) + units > limit then
+        return -3
+    end
 end
 local swept = sweep(units)
-local code = 1
-if limit > 0 and user == '' then
-    code = -4
-elseif available < units then
-    code = -2
-elseif limit > 0 and tonumber(call('HGET', KEYS[4], user) or 0) + units > limit then
-    code = -3
+local code = refusal()
+if code == -3 and sweep(math.huge) then
+    code = refusal() -- what the user has may have been among the rest
 end
-if code ~= 1 then
+if code then
     -- Who hears of a refusal must not be sold something later, by a copy that was late.
     if ARGV[2] == '1' or ARGV[6] == '1' then
         remember(request, verb, 'f', units, code, 0, user)
-        swept = true
     end
     if swept then
         save()
@@ -45,16 +50,21 @@ if code ~= 1 then
     return {code, available}
 end
 available = available - units
-if verb == 't' then
-    sold = sold + units
-    remember(request, 't', '-', units, available, 0, user)
-else
-    local ends = now + span
+ends = verb == 'r' and now + span or 0
+if verb == 'r' then
+    call('ZADD', KEYS[5], ends, request)
     reserved = reserved + units
-    call('ZADD', KEYS[5], string.format('%.0f', ends), request)
     due = due == 0 and ends or math.min(due, ends)
-    remember(request, 'r', 'o', units, available, ends, user)
+else
+    sold = sold + units
+    nobody = user == '' and nobody + units or nobody
 end
-count_for(user, units)
+if user ~= '' then
+    call('HINCRBY', KEYS[4], user, units)
+    if verb == 'r' then
+        call('HINCRBY', KEYS[4], '\0' .. user, units)
+    end
+end
+remember(request, verb, verb == 'r' and 'o' or '-', units, available, ends, user)
 save()
 return {1, available}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls on stock: check the arguments, ask the server once, and say what it said. All that
+ * counts happens in the script; here only the name of a request is made up if the caller has none,
+ * so that a message that is repeated is known as the same one. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/client.h"
+#include "base/text.h"
+#include "core/fail.h"
+#include "core/stock.h"
+
+typedef struct task { /* one call */
+    hf_client *client;
+    hf__stock_item item;
+    bool restock;
+    char request[HF_REQUEST_MAX + 1]; /* made up */
+} task;
+
+/* ---- Checks ---- */
+
+static hf_status begin(task *task, hf_client *client, const char *item, size_t length,
+                       hf_error *error)
+{
+    hf_status status = hf__client_ready(client, error);
+    if (status != HF_OK)
+        return status;
+    if (client->server_count > 1)
+        return hf__fail(error, HF_EINVAL, "stock is for one server, and this client has %d",
+                        client->server_count);
+    status = hf__name_check(client, item, &length, error);
+    if (status != HF_OK)
+        return status;
+    if (client->prefix_length + length > HF_ITEM_MAX)
+        return hf__fail(error, HF_EINVAL, "prefix and item have more than %d bytes", HF_ITEM_MAX);
+    task->client = client;
+    task->item = (hf__stock_item){{client->prefix, client->prefix_length}, {item, length}};
+    return HF_OK;
+}
+
+static hf_status check_range(int64_t number, const char *what, int64_t least, int64_t most,
+                             hf_error *error)
+{
+    if (number >= least && number <= most)
+        return HF_OK;
+    return hf__fail(error, HF_EINVAL, "%s must be %" PRId64 " to %" PRId64, what, least, most);
+}
+
+/* Of a user or a request that was given. */
+static hf_status check_word(const char *word, const char *what, size_t most, hf__slice *slice,
+                            hf_error *error)
+{
+    *slice = (hf__slice){word, strnlen(word, most + 1)};
+    if (slice->length > most)
+        return hf__fail(error, HF_EINVAL, "%s has more than %zu bytes", what, most);
+    if (slice->length == 0)
+        return hf__fail(error, HF_EINVAL, "%s is empty", what);
+    return HF_OK;
+}
+
+static hf__slice make_up_request(task *task)
+{
+    uint64_t number = atomic_fetch_add(&task->client->next_number, 1);
+    hf__format(task->request, sizeof(task->request), "%s-%" PRIu64, task->client->client_id,
+               number);
+    return hf__slice_text(task->request);
+}
+
+static hf_status begin_order(task *task, hf_client *client, const char *item, int64_t units,
+                             const hf_take_options *given, hf__stock_order *order, hf_error *error)
+{
+    hf_take_options options;
+    hf_status status = hf__struct_read(given, &options, sizeof(options), error);
+    *order = (hf__stock_order){.units = units, .given = options.request != NULL};
+    task->restock = options.restock;
+    if (status == HF_OK)
+        status = begin(task, client, item, options.name_length, error);
+    if (status == HF_OK)
+        status = check_range(units, "units", 1, HF_UNITS_MAX, error);
+    if (status == HF_OK && options.user != NULL)
+        status = check_word(options.user, "user", HF_BUYER_MAX, &order->user, error);
+    if (status == HF_OK && options.request != NULL)
+        status = check_word(options.request, "request", HF_REQUEST_MAX, &order->request, error);
+    else if (status == HF_OK)
+        order->request = make_up_request(task);
+    return status;
+}
+
+/* ---- Asking ---- */
+
+static hf_status ask(const task *task, hf__query *query, int64_t *left, hf_error *error)
+{
+    hf__answer answer = {0};
+    hf_status status = hf__client_run(task->client, query, &answer, error);
+    if (status == HF_OK)
+        status = hf__stock_outcome(&answer.numbers, left, error);
+    hf__buffer_free(&answer.value);
+    return status;
+}
+
+static hf_status look(const task *task, bool count, hf_stock_report *report, hf__answer *answer,
+                      hf_error *error)
+{
+    hf__query *query = hf__stock_look(&task->item, count);
+    hf_status status = hf__client_run(task->client, query, answer, error);
+    return status == HF_OK ? hf__stock_read(&answer->numbers, report, error) : status;
+}
+
+/* ---- An item ---- */
+
+/* What is begun again must be what was there when it was asked for: a message that comes late must
+ * not empty the shelf a second time. */
+static hf_status set_afresh(const task *task, hf__stock_plan *plan, hf_error *error)
+{
+    hf__answer before = {0};
+    hf_stock_report report;
+    hf_status status = look(task, false, &report, &before, error);
+    plan->begun = (hf__slice){hf__buffer_front(&before.value), hf__buffer_length(&before.value)};
+    if (status == HF_EMISSING)
+        plan->begun = HF__SLICE("");
+    if (status == HF_OK || status == HF_EMISSING)
+        status = ask(task, hf__stock_set(&task->item, plan), NULL, error);
+    hf__buffer_free(&before.value);
+    return status;
+}
+
+static hf_status check_plan(const hf_stock_options *options, int64_t units, hf_error *error)
+{
+    hf_status status = check_range(units, "units", 0, HF_UNITS_MAX, error);
+    if (status == HF_OK)
+        status = check_range(options->per_user, "per_user", -1, HF_UNITS_MAX, error);
+    if (status == HF_OK && options->keep_ms != 0)
+        status = check_range(options->keep_ms, "keep_ms", HF_KEEP_MIN_MS, HF_MS_MAX, error);
+    return status;
+}
+
+hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
+                       const hf_stock_options *options, hf_error *error)
+{
+    task task;
+    hf_stock_options checked;
+    hf_status status = hf__struct_read(options, &checked, sizeof(checked), error);
+    if (status == HF_OK)
+        status = begin(&task, client, item, checked.name_length, error);
+    if (status == HF_OK)
+        status = check_plan(&checked, units, error);
+    if (status != HF_OK)
+        return status;
+    hf__stock_plan plan = {.units = units,
+                           .per_user = checked.per_user,
+                           .keep_ms = checked.keep_ms,
+                           .request = make_up_request(&task),
+                           .afresh = checked.afresh};
+    if (plan.afresh)
+        return set_afresh(&task, &plan, error);
+    return ask(&task, hf__stock_set(&task.item, &plan), NULL, error);
+}
+
+static hf_status look_once(hf_client *client, const char *item, size_t name_length, bool count,
+                           hf_stock_report *report, hf_error *error)
+{
+    task task;
+    hf__answer answer = {0};
+    hf_status status = begin(&task, client, item, name_length, error);
+    if (status == HF_OK)
+        status = look(&task, count, report, &answer, error);
+    hf__buffer_free(&answer.value);
+    return status;
+}
+
+hf_status hf_stock_get(hf_client *client, const char *item, size_t name_length,
+                       hf_stock_state *state, hf_error *error)
+{
+    hf_stock_report report;
+    if (state == NULL)
+        return hf__fail(error, HF_EINVAL, "state is NULL");
+    hf_status status = look_once(client, item, name_length, false, &report, error);
+    if (status == HF_OK)
+        *state = report.state;
+    return status;
+}
+
+hf_status hf_stock_audit(hf_client *client, const char *item, size_t name_length,
+                         hf_stock_report *report, hf_error *error)
+{
+    if (report == NULL)
+        return hf__fail(error, HF_EINVAL, "report is NULL");
+    return look_once(client, item, name_length, true, report, error);
+}
+
+/* ---- Selling ---- */
+
+hf_status hf_stock_take(hf_client *client, const char *item, int64_t units,
+                        const hf_take_options *options, int64_t *left, hf_error *error)
+{
+    task task;
+    hf__stock_order order;
+    hf_status status = begin_order(&task, client, item, units, options, &order, error);
+    if (status != HF_OK)
+        return status;
+    return ask(&task, hf__stock_take(&task.item, &order), left, error);
+}
+
+hf_status hf_stock_put(hf_client *client, const char *item, int64_t units,
+                       const hf_take_options *options, int64_t *left, hf_error *error)
+{
+    task task;
+    hf__stock_order order;
+    hf_status status = begin_order(&task, client, item, units, options, &order, error);
+    if (status == HF_OK && task.restock && order.user.length > 0)
+        status = hf__fail(error, HF_EINVAL, "units that are new are from no user");
+    if (status != HF_OK)
+        return status;
+    return ask(&task, hf__stock_put(&task.item, &order, task.restock), left, error);
+}
+
+/* ---- Reservations ---- */
+
+hf_status hf_stock_reserve(hf_client *client, const char *item, int64_t units, int64_t limit_ms,
+                           const hf_take_options *options, char *request, int64_t *left,
+                           hf_error *error)
+{
+    task task;
+    hf__stock_order order;
+    hf_status status = begin_order(&task, client, item, units, options, &order, error);
+    if (status == HF_OK)
+        status = check_range(limit_ms, "limit_ms", 1, HF_MS_MAX, error);
+    if (status == HF_OK && request == NULL && !order.given)
+        status = hf__fail(error, HF_EINVAL, "request is NULL, and none was given");
+    if (status != HF_OK)
+        return status;
+    if (request != NULL) { /* also for one whose answer is not heard, who may want to cancel it */
+        memmove(request, order.request.bytes, order.request.length);
+        request[order.request.length] = '\0';
+        order.request.bytes = request;
+    }
+    return ask(&task, hf__stock_reserve(&task.item, &order, limit_ms), left, error);
+}
+
+static hf_status begin_settling(task *task, hf_client *client, const char *item, size_t length,
+                                const char *request, hf__slice *word, hf_error *error)
+{
+    hf_status status = begin(task, client, item, length, error);
+    if (status == HF_OK && request == NULL)
+        status = hf__fail(error, HF_EINVAL, "request is NULL");
+    if (status == HF_OK)
+        status = check_word(request, "request", HF_REQUEST_MAX, word, error);
+    return status;
+}
+
+hf_status hf_stock_confirm(hf_client *client, const char *item, size_t name_length,
+                           const char *request, hf_error *error)
+{
+    task task;
+    hf__slice word;
+    hf_status status = begin_settling(&task, client, item, name_length, request, &word, error);
+    if (status != HF_OK)
+        return status;
+    return ask(&task, hf__stock_confirm(&task.item, word), NULL, error);
+}
+
+hf_status hf_stock_cancel(hf_client *client, const char *item, size_t name_length,
+                          const char *request, hf_error *error)
+{
+    task task;
+    hf__slice word;
+    hf_status status = begin_settling(&task, client, item, name_length, request, &word, error);
+    if (status != HF_OK)
+        return status;
+    return ask(&task, hf__stock_cancel(&task.item, word), NULL, error);
+}
