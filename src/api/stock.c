@@ -19,7 +19,7 @@ typedef struct task { /* one call */
 
 /* ---- Checks ---- */
 
-static hf_status begin(task *task, hf_client *client, const char *item, size_t length,
+static hf_status begin(task *call, hf_client *client, const char *item, size_t length,
                        hf_error *error)
 {
     hf_status status = hf__client_ready(client, error);
@@ -33,8 +33,8 @@ static hf_status begin(task *task, hf_client *client, const char *item, size_t l
         return status;
     if (client->prefix_length + length > HF_ITEM_MAX)
         return hf__fail(error, HF_EINVAL, "prefix and item have more than %d bytes", HF_ITEM_MAX);
-    task->client = client;
-    task->item = (hf__stock_item){{client->prefix, client->prefix_length}, {item, length}};
+    call->client = client;
+    call->item = (hf__stock_item){{client->prefix, client->prefix_length}, {item, length}};
     return HF_OK;
 }
 
@@ -58,23 +58,23 @@ static hf_status check_word(const char *word, const char *what, size_t most, hf_
     return HF_OK;
 }
 
-static hf__slice make_up_request(task *task)
+static hf__slice make_up_request(task *call)
 {
-    uint64_t number = atomic_fetch_add(&task->client->next_number, 1);
-    hf__format(task->request, sizeof(task->request), "%s-%" PRIu64, task->client->client_id,
+    uint64_t number = atomic_fetch_add(&call->client->next_number, 1);
+    hf__format(call->request, sizeof(call->request), "%s-%" PRIu64, call->client->client_id,
                number);
-    return hf__slice_text(task->request);
+    return hf__slice_text(call->request);
 }
 
-static hf_status begin_order(task *task, hf_client *client, const char *item, int64_t units,
+static hf_status begin_order(task *call, hf_client *client, const char *item, int64_t units,
                              const hf_take_options *given, hf__stock_order *order, hf_error *error)
 {
     hf_take_options options;
     hf_status status = hf__struct_read(given, &options, sizeof(options), error);
     *order = (hf__stock_order){.units = units, .given = options.request != NULL};
-    task->restock = options.restock;
+    call->restock = options.restock;
     if (status == HF_OK)
-        status = begin(task, client, item, options.name_length, error);
+        status = begin(call, client, item, options.name_length, error);
     if (status == HF_OK)
         status = check_range(units, "units", 1, HF_UNITS_MAX, error);
     if (status == HF_OK && options.user != NULL)
@@ -82,27 +82,27 @@ static hf_status begin_order(task *task, hf_client *client, const char *item, in
     if (status == HF_OK && options.request != NULL)
         status = check_word(options.request, "request", HF_REQUEST_MAX, &order->request, error);
     else if (status == HF_OK)
-        order->request = make_up_request(task);
+        order->request = make_up_request(call);
     return status;
 }
 
 /* ---- Asking ---- */
 
-static hf_status ask(const task *task, hf__query *query, int64_t *left, hf_error *error)
+static hf_status ask(const task *call, hf__query *query, int64_t *left, hf_error *error)
 {
     hf__answer answer = {0};
-    hf_status status = hf__client_run(task->client, query, &answer, error);
+    hf_status status = hf__client_run(call->client, query, &answer, error);
     if (status == HF_OK)
         status = hf__stock_outcome(&answer.numbers, left, error);
     hf__buffer_free(&answer.value);
     return status;
 }
 
-static hf_status look(const task *task, bool count, hf_stock_report *report, hf__answer *answer,
+static hf_status look(const task *call, bool count, hf_stock_report *report, hf__answer *answer,
                       hf_error *error)
 {
-    hf__query *query = hf__stock_look(&task->item, count);
-    hf_status status = hf__client_run(task->client, query, answer, error);
+    hf__query *query = hf__stock_look(&call->item, count);
+    hf_status status = hf__client_run(call->client, query, answer, error);
     return status == HF_OK ? hf__stock_read(&answer->numbers, report, error) : status;
 }
 
@@ -110,16 +110,16 @@ static hf_status look(const task *task, bool count, hf_stock_report *report, hf_
 
 /* What is begun again must be what was there when it was asked for: a message that comes late must
  * not empty the shelf a second time. */
-static hf_status set_afresh(const task *task, hf__stock_plan *plan, hf_error *error)
+static hf_status set_afresh(const task *call, hf__stock_plan *plan, hf_error *error)
 {
     hf__answer before = {0};
     hf_stock_report report;
-    hf_status status = look(task, false, &report, &before, error);
+    hf_status status = look(call, false, &report, &before, error);
     plan->begun = (hf__slice){hf__buffer_front(&before.value), hf__buffer_length(&before.value)};
     if (status == HF_EMISSING)
         plan->begun = HF__SLICE("");
     if (status == HF_OK || status == HF_EMISSING)
-        status = ask(task, hf__stock_set(&task->item, plan), NULL, error);
+        status = ask(call, hf__stock_set(&call->item, plan), NULL, error);
     hf__buffer_free(&before.value);
     return status;
 }
@@ -137,11 +137,11 @@ static hf_status check_plan(const hf_stock_options *options, int64_t units, hf_e
 hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
                        const hf_stock_options *options, hf_error *error)
 {
-    task task;
+    task call;
     hf_stock_options checked;
     hf_status status = hf__struct_read(options, &checked, sizeof(checked), error);
     if (status == HF_OK)
-        status = begin(&task, client, item, checked.name_length, error);
+        status = begin(&call, client, item, checked.name_length, error);
     if (status == HF_OK)
         status = check_plan(&checked, units, error);
     if (status != HF_OK)
@@ -149,21 +149,21 @@ hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
     hf__stock_plan plan = {.units = units,
                            .per_user = checked.per_user,
                            .keep_ms = checked.keep_ms,
-                           .request = make_up_request(&task),
+                           .request = make_up_request(&call),
                            .afresh = checked.afresh};
     if (plan.afresh)
-        return set_afresh(&task, &plan, error);
-    return ask(&task, hf__stock_set(&task.item, &plan), NULL, error);
+        return set_afresh(&call, &plan, error);
+    return ask(&call, hf__stock_set(&call.item, &plan), NULL, error);
 }
 
 static hf_status look_once(hf_client *client, const char *item, size_t name_length, bool count,
                            hf_stock_report *report, hf_error *error)
 {
-    task task;
+    task call;
     hf__answer answer = {0};
-    hf_status status = begin(&task, client, item, name_length, error);
+    hf_status status = begin(&call, client, item, name_length, error);
     if (status == HF_OK)
-        status = look(&task, count, report, &answer, error);
+        status = look(&call, count, report, &answer, error);
     hf__buffer_free(&answer.value);
     return status;
 }
@@ -193,25 +193,25 @@ hf_status hf_stock_audit(hf_client *client, const char *item, size_t name_length
 hf_status hf_stock_take(hf_client *client, const char *item, int64_t units,
                         const hf_take_options *options, int64_t *left, hf_error *error)
 {
-    task task;
+    task call;
     hf__stock_order order;
-    hf_status status = begin_order(&task, client, item, units, options, &order, error);
+    hf_status status = begin_order(&call, client, item, units, options, &order, error);
     if (status != HF_OK)
         return status;
-    return ask(&task, hf__stock_take(&task.item, &order), left, error);
+    return ask(&call, hf__stock_take(&call.item, &order), left, error);
 }
 
 hf_status hf_stock_put(hf_client *client, const char *item, int64_t units,
                        const hf_take_options *options, int64_t *left, hf_error *error)
 {
-    task task;
+    task call;
     hf__stock_order order;
-    hf_status status = begin_order(&task, client, item, units, options, &order, error);
-    if (status == HF_OK && task.restock && order.user.length > 0)
+    hf_status status = begin_order(&call, client, item, units, options, &order, error);
+    if (status == HF_OK && call.restock && order.user.length > 0)
         status = hf__fail(error, HF_EINVAL, "units that are new are from no user");
     if (status != HF_OK)
         return status;
-    return ask(&task, hf__stock_put(&task.item, &order, task.restock), left, error);
+    return ask(&call, hf__stock_put(&call.item, &order, call.restock), left, error);
 }
 
 /* ---- Reservations ---- */
@@ -220,9 +220,9 @@ hf_status hf_stock_reserve(hf_client *client, const char *item, int64_t units, i
                            const hf_take_options *options, char *request, int64_t *left,
                            hf_error *error)
 {
-    task task;
+    task call;
     hf__stock_order order;
-    hf_status status = begin_order(&task, client, item, units, options, &order, error);
+    hf_status status = begin_order(&call, client, item, units, options, &order, error);
     if (status == HF_OK)
         status = check_range(limit_ms, "limit_ms", 1, HF_MS_MAX, error);
     if (status == HF_OK && request == NULL && !order.given)
@@ -234,13 +234,13 @@ hf_status hf_stock_reserve(hf_client *client, const char *item, int64_t units, i
         request[order.request.length] = '\0';
         order.request.bytes = request;
     }
-    return ask(&task, hf__stock_reserve(&task.item, &order, limit_ms), left, error);
+    return ask(&call, hf__stock_reserve(&call.item, &order, limit_ms), left, error);
 }
 
-static hf_status begin_settling(task *task, hf_client *client, const char *item, size_t length,
+static hf_status begin_settling(task *call, hf_client *client, const char *item, size_t length,
                                 const char *request, hf__slice *word, hf_error *error)
 {
-    hf_status status = begin(task, client, item, length, error);
+    hf_status status = begin(call, client, item, length, error);
     if (status == HF_OK && request == NULL)
         status = hf__fail(error, HF_EINVAL, "request is NULL");
     if (status == HF_OK)
@@ -251,21 +251,21 @@ static hf_status begin_settling(task *task, hf_client *client, const char *item,
 hf_status hf_stock_confirm(hf_client *client, const char *item, size_t name_length,
                            const char *request, hf_error *error)
 {
-    task task;
+    task call;
     hf__slice word;
-    hf_status status = begin_settling(&task, client, item, name_length, request, &word, error);
+    hf_status status = begin_settling(&call, client, item, name_length, request, &word, error);
     if (status != HF_OK)
         return status;
-    return ask(&task, hf__stock_confirm(&task.item, word), NULL, error);
+    return ask(&call, hf__stock_confirm(&call.item, word), NULL, error);
 }
 
 hf_status hf_stock_cancel(hf_client *client, const char *item, size_t name_length,
                           const char *request, hf_error *error)
 {
-    task task;
+    task call;
     hf__slice word;
-    hf_status status = begin_settling(&task, client, item, name_length, request, &word, error);
+    hf_status status = begin_settling(&call, client, item, name_length, request, &word, error);
     if (status != HF_OK)
         return status;
-    return ask(&task, hf__stock_cancel(&task.item, word), NULL, error);
+    return ask(&call, hf__stock_cancel(&call.item, word), NULL, error);
 }
