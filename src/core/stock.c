@@ -10,8 +10,8 @@ enum { NUMBER_MAX = 20, WORDS_MAX = 6, REPORT_NUMBERS = 12, KEEP_MS = 24 * 60 * 
 
 #define NUMBER_LIMIT (INT64_C(1) << 53) /* what scripts count with is exact up to here */
 
-/* The item, requests, old requests, users, open reservations. */
-#define STOCK_KEYS "srput"
+/* The item, requests, old requests, open reservations. */
+#define STOCK_KEYS "srpt"
 
 typedef struct words {
     hf__slice all[WORDS_MAX];

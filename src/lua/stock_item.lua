@@ -3,11 +3,11 @@
 -- KEYS 1 the item, a hash: total, available, reserved, sold, nobody (of those sold: to no user by
 --      name), limit (per user, 0: none), keep (ms for which requests are remembered), turn (when those
 --      remembered become the old ones), due (when a reservation ends first, or earlier; 0: there is
---      none), begun (by which request)
+--      none), begun (by which request); and of each user "=<user>", how many they have, and
+--      "-<user>", how many of those are reserved
 --      2 requests, a hash: "<verb> <state> <units> <left> <end> <user>"
 --      3 old requests, which are forgotten next
---      4 users, a hash: how many each has; and behind a NUL, how many of those are reserved
---      5 open reservations, a sorted set by their end
+--      4 open reservations, a sorted set by their end
 -- Verbs: t take, r reserve, p put, n new units, s set. States: '-' done; of a reservation o open,
 -- c confirmed, x ended; f refused, then `left` is what was said. A reservation of 0 units is one that
 -- was cancelled before it came.
@@ -25,7 +25,7 @@ local available, reserved, sold, nobody = tonumber(item[1]), tonumber(item[2]), 
 local limit, keep, turn, due = tonumber(item[5]), tonumber(item[6]), tonumber(item[7]),
                                tonumber(item[8])
 
--- Numbers become the same text here as with '%.0f': they are whole, and less than 10^17.
+-- Numbers are whole, and small enough to be handed over, or joined to a text, without loss.
 local function save()
     call('HSET', KEYS[1], 'available', available, 'reserved', reserved, 'sold', sold,
          'nobody', nobody, 'due', due)
@@ -43,14 +43,14 @@ local function find(request)
 end
 
 local function remember(request, verb, state, units, left, ends, user)
-    call('HSET', KEYS[2], request,
-         string.format('%s %s %.0f %.0f %.0f %s', verb, state, units, left, ends, user))
+    call('HSET', KEYS[2], request, verb .. ' ' .. state .. ' ' .. units .. ' ' .. left .. ' ' .. ends ..
+         ' ' .. user)
 end
 
 -- Requests are forgotten in turns: what is remembered becomes old, and what was old is dropped, but
 -- for reservations that are still open.
 if exists and now >= turn then
-    for _, request in ipairs(call('ZRANGE', KEYS[5], 0, -1)) do
+    for _, request in ipairs(call('ZRANGE', KEYS[4], 0, -1)) do
         local record = call('HGET', KEYS[3], request)
         if record and call('HEXISTS', KEYS[2], request) == 0 then
             call('HSET', KEYS[2], request, record)
@@ -65,8 +65,8 @@ if exists and now >= turn then
 end
 
 local function add(field, units)
-    if call('HINCRBY', KEYS[4], field, units) <= 0 then
-        call('HDEL', KEYS[4], field)
+    if call('HINCRBY', KEYS[1], field, units) <= 0 then
+        call('HDEL', KEYS[1], field)
     end
 end
 
@@ -74,10 +74,10 @@ end
 local function give_back(request, units, left, ends, user)
     available, reserved = available + units, reserved - units
     if user ~= '' then
-        add(user, -units)
-        add('\0' .. user, -units)
+        add('=' .. user, -units)
+        add('-' .. user, -units)
     end
-    call('ZREM', KEYS[5], request)
+    call('ZREM', KEYS[4], request)
     remember(request, 'r', 'x', units, left, ends, user)
 end
 
@@ -88,17 +88,17 @@ local function sweep(wanted)
         return false
     end
     repeat
-        local ended = call('ZRANGEBYSCORE', KEYS[5], '-inf', now, 'LIMIT', 0, 64)
+        local ended = call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT', 0, 64)
         for _, request in ipairs(ended) do
             local _, state, units, left, ends, user = find(request)
             if state == 'o' then
                 give_back(request, units, left, ends, user)
             else
-                call('ZREM', KEYS[5], request) -- somebody has meddled; an audit will not add up
+                call('ZREM', KEYS[4], request) -- somebody has meddled; an audit will not add up
             end
         end
     until #ended < 64 or available >= wanted
-    local first = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')
+    local first = call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
     due = tonumber(first[2] or 0)
     return true
 end

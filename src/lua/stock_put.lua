@@ -1,6 +1,6 @@
 -- stock_put: takes back what was sold, or adds new units.
 --
--- KEYS 1 item, 2 requests, 3 old requests, 4 users, 5 open reservations
+-- KEYS 1 item, 2 requests, 3 old requests, 4 open reservations
 -- ARGV 1 run id, 2 whether a copy may have come before, 3 verb: p or n, 4 units, 5 request, 6 1: a
 --      refusal is remembered too, 7 how many there may be in all, 8 user, or empty
 -- -> {code, left}: 1 done, -1 no such item, -6 the request was for something else, -9 more than were
@@ -24,7 +24,7 @@ local there = nobody
 if verb == 'n' then
     there = tonumber(ARGV[7]) - total
 elseif user ~= '' then
-    local has = call('HMGET', KEYS[4], user, '\0' .. user)
+    local has = call('HMGET', KEYS[1], '=' .. user, '-' .. user)
     there = math.min(sold - nobody, (has[1] or 0) - (has[2] or 0))
 end
 if units > there then
@@ -39,7 +39,7 @@ if verb == 'n' then
 else
     sold = sold - units
     if user ~= '' then
-        add(user, -units)
+        add('=' .. user, -units)
     else
         nobody = nobody - units
     end

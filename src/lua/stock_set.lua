@@ -1,6 +1,6 @@
 -- stock_set: says how many units there are in all.
 --
--- KEYS 1 item, 2 requests, 3 old requests, 4 users, 5 open reservations
+-- KEYS 1 item, 2 requests, 3 old requests, 4 open reservations
 -- ARGV 1 run id, 2 whether a copy may have come before, 3 units, 4 request, 5 limit per user (0 as it
 --      is, -1 none), 6 keep in ms (0 as it is), 7 keep of a new item, 8 to begin again: by which
 --      request it was begun so far, or empty if it was not; otherwise left out
@@ -16,7 +16,7 @@ if again and (begun or '') ~= again then
     return {-10, available or 0}
 end
 if again or not exists then
-    call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+    call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
     reserved, sold, nobody, due, limit = 0, 0, 0, 0, 0
     keep = tonumber(ARGV[7])
     turn = now + keep

@@ -1,6 +1,6 @@
 -- stock_settle: confirms or cancels a reservation.
 --
--- KEYS 1 item, 2 requests, 3 old requests, 4 users, 5 open reservations
+-- KEYS 1 item, 2 requests, 3 old requests, 4 open reservations
 -- ARGV 1 run id, 2 whether a copy may have come before, 3 c confirm, x cancel, 4 request
 -- -> {code, left}: 1 it is so now, -1 no such item, -2 cancel: it is sold, -5 confirm: it has ended,
 --    -6 it was not a reservation, -8 nothing is known of it
@@ -22,9 +22,9 @@ elseif state == 'o' then
         give_back(request, units, left, ends, user)
         state = 'x'
     else
-        call('ZREM', KEYS[5], request)
+        call('ZREM', KEYS[4], request)
         if user ~= '' then
-            add('\0' .. user, -units)
+            add('-' .. user, -units)
         else
             nobody = nobody + units
         end
