@@ -194,6 +194,8 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
     memcpy(config.core.client_id, client->client_id, sizeof(client->client_id));
     client->max_lease_ms = options->max_lease_ms;
     client->reply_timeout_ms = options->reply_timeout_ms;
+    client->call_timeout_ms = options->call_timeout_ms;
+    client->own_loop = options->own_loop;
     client->fair = options->fair;
     client->prefix_length = strlen(client->prefix);
     client->driver = hf__driver_new(&config);

@@ -21,6 +21,8 @@ struct hf_client {
     size_t prefix_length;
     int64_t max_lease_ms;
     int64_t reply_timeout_ms;
+    int64_t call_timeout_ms;
+    bool own_loop;
     bool fair;
     char client_id[33];
     char host[65];
@@ -41,11 +43,17 @@ hf_status hf__client_check(const hf_client *client, hf_error *error);
 hf_status hf__client_ready(const hf_client *client, hf_error *error);
 /* errand.c: asks and waits for the answer. Takes the query in any case; NULL: out of memory. */
 hf_status hf__client_run(hf_client *client, hf__query *query, hf__answer *answer, hf_error *error);
+/* errand.c: the same, and not longer than that. */
+hf_status hf__client_run_until(hf_client *client, hf__query *query, hf__answer *answer,
+                               hf__instant ends, hf_error *error);
 
 /* hold.c: a hold for one acquire, with checked options; a lone one has an owner of its own and is
  * never re-entered. NULL: out of memory. */
 hf_hold *hf__client_new_hold(hf_client *client, const char *name, const hf_acquire_options *options,
                              bool lone);
+/* hold.c: runs that acquire. Takes the hold in any case. */
+hf_status hf__client_acquire(hf_client *client, hf_hold *fresh, const hf_acquire_options *options,
+                             hf_hold **hold, hf_error *error);
 /* hold.c: options and name are checked, and who listens will be told: HF_OK, or why not. */
 hf_status hf__client_prepare(hf_client *client, const char *name, const hf_acquire_options *options,
                              hf_acquire_options *checked, hf_error *error);

@@ -14,7 +14,13 @@ hf_status hf__client_ready(const hf_client *client, hf_error *error)
 
 hf_status hf__client_run(hf_client *client, hf__query *query, hf__answer *answer, hf_error *error)
 {
-    hf__call call = {.kind = HF__CALL_QUERY, .query = query, .answer = answer};
+    return hf__client_run_until(client, query, answer, (hf__instant){0}, error);
+}
+
+hf_status hf__client_run_until(hf_client *client, hf__query *query, hf__answer *answer,
+                               hf__instant ends, hf_error *error)
+{
+    hf__call call = {.kind = HF__CALL_QUERY, .query = query, .answer = answer, .ends = ends};
     if (query == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
     hf_status status = hf__driver_call(client->driver, &call);

@@ -83,7 +83,7 @@ hf__call hf__client_new_call(const hf_client *client, hf_hold *hold,
                           hf__span_ms(interval_ms > 0 ? interval_ms : RETRY_INTERVAL_MS)};
 }
 
-static hf_status run_acquire(hf_client *client, hf_hold *fresh, const hf_acquire_options *options,
+hf_status hf__client_acquire(hf_client *client, hf_hold *fresh, const hf_acquire_options *options,
                              hf_hold **hold, hf_error *error)
 {
     hf__call call = hf__client_new_call(client, fresh, options);
@@ -130,7 +130,7 @@ hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_optio
     hf_hold *fresh = hf__client_new_hold(client, name, &checked, false);
     if (fresh == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
-    return run_acquire(client, fresh, &checked, hold, error);
+    return hf__client_acquire(client, fresh, &checked, hold, error);
 }
 
 hf_status hf_release(hf_hold **hold, hf_error *error)

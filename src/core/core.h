@@ -97,6 +97,7 @@ typedef struct hf__call {
     hf_hold *hold;      /* acquire: a fresh one, owned by the core from now on */
     hf__query *query;   /* query: a fresh one, owned by the core from now on */
     hf__answer *answer; /* query: where the answer goes */
+    hf__instant ends;   /* query: at the latest, if call_timeout would be later; 0: that alone */
     hf__span lease;     /* extend, attach */
     int64_t wait_ms;    /* acquire, as in hf_acquire_options */
     int64_t max_retries;

@@ -125,6 +125,8 @@ void hf__query_start(hf__core *core, hf__call *call)
         return;
     }
     call->deadline = hf__after(core->now, core->config.call_timeout);
+    if (call->ends.ns != 0)
+        call->deadline = hf__earlier(call->deadline, call->ends);
     hf__timer_set(&core->timers, &call->timer, call->deadline);
     if (is_for_all(query))
         hf__survey_start(query);

@@ -6,11 +6,21 @@
 
 #include <time.h>
 
-hf__instant hf__clock_now(void)
+static hf__instant now_on(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
+    clock_gettime(clock, &now);
     return (hf__instant){(int64_t)now.tv_sec * 1000000000 + now.tv_nsec};
+}
+
+hf__instant hf__clock_now(void)
+{
+    return now_on(CLOCK_BOOTTIME);
+}
+
+hf__instant hf__clock_coarse(void)
+{
+    return now_on(CLOCK_MONOTONIC_COARSE);
 }
 
 hf__wall hf__clock_wall(void)
