@@ -30,6 +30,7 @@ struct switchboard {
     long long spoilt;
     bool cut;
     char grants; /* what to do to the next one: 'p'ass, 'l'ose or 'c'ut */
+    int answers; /* of scripts, that are still to be lost */
     struct pair pairs[PAIRS_MAX];
 };
 
@@ -78,7 +79,8 @@ static void obey(void)
     if (!line_hear(board.line, order, 0))
         _exit(0); /* the test is gone */
     bool of_grants = strncmp(order, "grants:", 7) == 0;
-    bool done = of_grants || strcmp(order, "count") == 0 || strcmp(order, "spoilt") == 0;
+    bool done = of_grants || sscanf(order, "answers:%d", &board.answers) == 1 ||
+                strcmp(order, "count") == 0 || strcmp(order, "spoilt") == 0;
     if (of_grants)
         board.grants = order[7];
     board.cut = strcmp(order, "cut") == 0 || (done && board.cut);
@@ -101,10 +103,26 @@ static bool spoils(const char *bytes, ssize_t count)
     return true;
 }
 
+/* The same of an answer that is made of numbers. */
+static bool spoils_answer(const char *bytes, ssize_t count)
+{
+    static const char start[] = "*2\r\n:";
+    if (board.answers == 0 || count < (ssize_t)sizeof(start) ||
+        memcmp(bytes, start, sizeof(start) - 1) != 0)
+        return false;
+    board.answers--;
+    board.spoilt++;
+    return true;
+}
+
 static void pass_along(struct pair *pair, int from)
 {
     static char bytes[64 * 1024];
     ssize_t count = recv(pair->ends[from], bytes, sizeof(bytes), 0);
+    if (from == 1 && spoils_answer(bytes, count)) {
+        hang_up(pair);
+        return;
+    }
     if (from == 1 && spoils(bytes, count)) {
         if (board.grants == 'c')
             hang_up(pair);
@@ -208,7 +226,14 @@ void relay_cut_grant(const struct relay *relay)
     (void)order(relay, "grants:cut");
 }
 
-long long relay_grants_spoilt(const struct relay *relay)
+void relay_cut_answers(const struct relay *relay, int count)
+{
+    char what[32];
+    (void)snprintf(what, sizeof(what), "answers:%d", count);
+    (void)order(relay, what);
+}
+
+long long relay_spoilt(const struct relay *relay)
 {
     return order(relay, "spoilt");
 }

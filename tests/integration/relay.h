@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A process between clients and a server that passes bytes along and can stall one connection or
  * all: one is then neither read nor written nor closed, so neither end learns anything. It also
- * knows the message by which the server grants a lock, and can make it get lost. Start it before
- * the test opens a client. It ends with process_end_all(). */
+ * knows the message by which the server grants a lock, and can make it get lost, as it can answers.
+ * Start it before the test opens a client. It ends with process_end_all(). */
 #ifndef HOLDFAST_TESTS_RELAY_H
 #define HOLDFAST_TESTS_RELAY_H
 
@@ -26,7 +26,10 @@ void relay_heal(const struct relay *relay);
  */
 void relay_lose_grant(const struct relay *relay);
 void relay_cut_grant(const struct relay *relay);
-long long relay_grants_spoilt(const struct relay *relay); /* how often that has happened */
+/* The next answers of scripts that are two numbers: what they answer is done, and the connection
+ * ends instead of telling. */
+void relay_cut_answers(const struct relay *relay, int count);
+long long relay_spoilt(const struct relay *relay); /* how often any of that has happened */
 
 /* How many connections it has been asked for so far. */
 long long relay_connections(const struct relay *relay);
