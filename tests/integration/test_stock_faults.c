@@ -171,14 +171,37 @@ static void a_server_that_keeps_its_data_remembers_orders(void **state)
     expect_counts(9, 0, 0);
 }
 
+/* Everything that has a script of its own, also when requests are forgotten, and time has run out.
+ * In the end 3 are sold. */
+static void do_everything(hf_client *client)
+{
+    char request[HF_REQUEST_MAX + 1];
+    hf_stock_report report;
+    EXPECT(HF_OK, hf_stock_set(client, "lock", 5, HF_STOCK(.per_user = 4), &error));
+    EXPECT(HF_OK, hf_stock_set(client, "lock", 9, HF_STOCK(.afresh = true), &error));
+    for (int i = 0; i < 3; i++) {
+        EXPECT(HF_OK, hf_stock_take(client, "lock", 1, HF_TAKE(.user = "ann"), &left, &error));
+        EXPECT(HF_OK, hf_stock_reserve(client, "lock", 1, 60000, HF_TAKE(.user = "ann"), request,
+                                       &left, &error));
+        EXPECT(HF_OK, hf_stock_confirm(client, "lock", 0, request, &error));
+        EXPECT(HF_OK, hf_stock_put(client, "lock", 1, HF_TAKE(.user = "ann"), &left, &error));
+        EXPECT(HF_EMISSING, hf_stock_cancel(client, "lock", 0, "unheard of", &error));
+        EXPECT(HF_OK, hf_stock_reserve(client, "lock", 1, 1, HF_TAKE(.user = "ben"), request, &left,
+                                       &error));
+        WAIT_UNTIL(hf_stock_audit(client, "lock", 0, &report, NULL) == HF_OK &&
+                       report.state.reserved == 0,
+                   5000);
+        assert_string_equal(raw(server, "HSET %s turn 1000", side_key('s')), "0");
+    }
+    assert_int_equal(report.state.sold, 3);
+    assert_true(report.adds_up);
+}
+
 /* A user who may touch the keys that are handed to the scripts, and no other. */
 static void key_built_inside_the_script(void **state)
 {
     (void)state;
     char url[128], keys[4][64];
-    char request[HF_REQUEST_MAX + 1];
-    hf_stock_report report;
-    hf_client *clerk;
     server = redis_server_start(NULL);
     for (int i = 0; i < 4; i++)
         (void)snprintf(keys[i], sizeof(keys[i]), "~%s", side_key("srpt"[i]));
@@ -187,24 +210,28 @@ static void key_built_inside_the_script(void **state)
             keys[0], keys[1], keys[2], keys[3]),
         "OK");
     (void)snprintf(url, sizeof(url), "redis://clerk:password@127.0.0.1:%d", server->port);
-    EXPECT(HF_OK, hf_open(url, NULL, &clerk, &error));
-    EXPECT(HF_OK, hf_stock_set(clerk, "lock", 9, HF_STOCK(.per_user = 5), &error));
-    for (int i = 0; i < 3; i++) { /* also when requests are forgotten, and time has run out */
-        EXPECT(HF_OK, hf_stock_take(clerk, "lock", 1, HF_TAKE(.user = "ann"), &left, &error));
-        EXPECT(HF_OK, hf_stock_reserve(clerk, "lock", 1, 60000, HF_TAKE(.user = "ann"), request,
-                                       &left, &error));
-        EXPECT(HF_OK, hf_stock_confirm(clerk, "lock", 0, request, &error));
-        EXPECT(HF_OK, hf_stock_put(clerk, "lock", 1, HF_TAKE(.user = "ann"), &left, &error));
-        EXPECT(HF_OK, hf_stock_reserve(clerk, "lock", 1, 1, HF_TAKE(.user = "ben"), request, &left,
-                                       &error));
-        WAIT_UNTIL(hf_stock_audit(clerk, "lock", 0, &report, NULL) == HF_OK &&
-                       report.state.reserved == 0,
-                   5000);
-        (void)raw(server, "HSET %s turn 1000", side_key('s'));
+    open_client_at(url, &alice, NULL);
+    do_everything(alice);
+    EXPECT(HF_EDENIED, hf_stock_take(alice, "another", 1, NULL, &left, &error));
+}
+
+/* A server of a cluster refuses keys of several slots, also those that a script does not declare.
+ */
+static void keys_of_several_slots(void **state)
+{
+    (void)state;
+    static const char *const extra[] = {"--cluster-enabled", "yes", NULL};
+    server = redis_server_start(&(struct redis_server_options){.extra = extra});
+    assert_string_equal(raw(server, "CLUSTER ADDSLOTSRANGE 0 16383"), "OK");
+    WAIT_UNTIL(strstr(raw(server, "CLUSTER INFO"), "cluster_state:ok") != NULL, 10000);
+    open_client(&alice);
+    do_everything(alice);
+    for (int i = 0; i < 64; i++) {
+        char item[32];
+        (void)snprintf(item, sizeof(item), "{a%d}b%d", i % 2, i);
+        EXPECT(HF_OK, hf_stock_set(alice, item, 1, NULL, &error));
+        EXPECT(HF_OK, hf_stock_take(alice, item, 1, HF_TAKE(.user = "ann"), NULL, &error));
     }
-    assert_true(report.adds_up);
-    EXPECT(HF_EDENIED, hf_stock_take(clerk, "another", 1, NULL, &left, &error));
-    EXPECT_STATUS(HF_OK, hf_close(clerk));
 }
 
 /* A majority of counters is not a counter. */
@@ -240,6 +267,7 @@ int main(void)
         TEST(a_copy_that_is_late_sells_nothing),
         TEST(a_server_that_keeps_its_data_remembers_orders),
         TEST(key_built_inside_the_script),
+        TEST(keys_of_several_slots),
         TEST(a_quorum_has_no_stock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
