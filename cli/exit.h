@@ -7,8 +7,9 @@
 #include <holdfast.h>
 
 #define EXIT_MAP(X)                                                    \
-    X(NO, 1, "the answer is no: nobody holds it")                      \
+    X(NO, 1, "the answer is no: nobody holds it, or it is sold out")   \
     X(USAGE, 64, "wrong usage")                                        \
+    X(MISSING, 66, "there is no such thing")                           \
     X(NO_SERVER, 69, "no server, or it cannot serve")                  \
     X(BUSY, 75, "somebody else holds it, also after waiting")          \
     X(DENIED, 77, "the server refuses our credentials or permissions") \

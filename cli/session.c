@@ -289,7 +289,13 @@ int exit_code_of(hf_status status)
     case HF_EUNSAFE:
         return EXIT_UNSAFE;
     case HF_ENOTHELD:
+    case HF_ESOLDOUT:
+    case HF_ELIMIT:
+    case HF_EEXPIRED:
+    case HF_ESTALE:
         return EXIT_NO;
+    case HF_EMISSING:
+        return EXIT_MISSING;
     default:
         return EXIT_OWN;
     }

@@ -41,7 +41,7 @@ def options_in_manual(text):
 
 def codes_in(text):
     """1 is a number like others, so it counts only where it is called a code."""
-    codes = set(re.findall(r'\b(64|69|75|77|78|122|123|125|126|127)\b', text))
+    codes = set(re.findall(r'\b(64|66|69|75|77|78|122|123|125|126|127)\b', text))
     return codes | set(re.findall(r'(?:[Ee]xit code|exits\s+with\s+0\s.*?\s+and\s+with|exits\s+with) (1)\b',
                                   text, re.S))
 

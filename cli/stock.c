@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* Stock from scripts: each action is one call of the library. What is refused for a reason that the
+ * script may have expected (sold out, the limit of a user, too late) is exit code 1 and, with
+ * --json, an outcome; an item that is not there is a mistake, and has a code of its own. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <holdfast_stock.h>
+
+#include "exit.h"
+#include "json.h"
+#include "say.h"
+#include "session.h"
+#include "show.h"
+#include "verb.h"
+
+struct stock_options {
+    struct session_options session;
+    int64_t units;
+    const char *user;
+    const char *request;
+    int64_t limit_ms;
+    int64_t per_user;
+    bool no_limit;
+    int64_t keep_ms;
+    bool afresh;
+    bool restock;
+};
+
+#define PLACE(field) offsetof(struct stock_options, field)
+
+static const struct option options[] = {
+    {'n', "units", OPTION_NUMBER, PLACE(units), "N", "take, put, reserve: how many; 1", 1,
+     HF_UNITS_MAX, 0},
+    {0, "user", OPTION_TEXT, PLACE(user), "NAME", "take, put, reserve: for whom, or from whom", 0,
+     0, 0},
+    {0, "request", OPTION_TEXT, PLACE(request), "ID",
+     "take, put, reserve: which order; the same twice counts once", 0, 0, 0},
+    {0, "for", OPTION_TIME, PLACE(limit_ms), "TIME", "reserve: how long", 1, HF_MS_MAX, 0},
+    {0, "restock", OPTION_FLAG, PLACE(restock), 0, "put: the units are new", 0, 0, 0},
+    {0, "per-user", OPTION_NUMBER, PLACE(per_user), "N", "set: how many one user may have", 1,
+     HF_UNITS_MAX, 0},
+    {0, "no-limit", OPTION_FLAG, PLACE(no_limit), 0, "set: users may have any number", 0, 0, 0},
+    {0, "keep", OPTION_TIME, PLACE(keep_ms), "TIME",
+     "set: how long orders are remembered; 24h, at least 1m", HF_KEEP_MIN_MS, HF_MS_MAX, 0},
+    {0, "afresh", OPTION_FLAG, PLACE(afresh), 0, "set: forget what was sold, and to whom", 0, 0, 0},
+    {0}};
+
+struct task {
+    const struct stock_options *given;
+    struct session session;
+    const char *item;
+    const char *word; /* behind it: units, or a request; NULL: none */
+};
+
+/* ---- What came of it ---- */
+
+static const char *outcome_of(hf_status status)
+{
+    switch (status) {
+    case HF_OK:
+        return "done";
+    case HF_ESOLDOUT:
+        return "sold_out";
+    case HF_ELIMIT:
+        return "limit";
+    case HF_EEXPIRED:
+        return "expired";
+    default:
+        return NULL;
+    }
+}
+
+static void print_json(const struct task *task, hf_status status, const char *request,
+                       const int64_t *left)
+{
+    json_begin_object(NULL);
+    json_text("item", task->item);
+    json_text("outcome", outcome_of(status));
+    if (request != NULL)
+        json_text("request", request);
+    if (left != NULL)
+        json_number("left", *left);
+    json_end_object();
+    (void)json_finish();
+}
+
+/* `request` and `left` are printed if there are any; without --json the first of them, if it is
+ * done. */
+static int finish(const struct task *task, const char *what, const hf_error *error,
+                  const char *request, const int64_t *left)
+{
+    if (outcome_of(error->status) == NULL)
+        return session_fail(&task->session, what, error);
+    if (error->status != HF_OK)
+        say_note("%s: %s", what, error->text);
+    if (task->given->session.json)
+        print_json(task, error->status, request, left);
+    else if (error->status == HF_OK && request != NULL)
+        printf("%s\n", request);
+    else if (error->status == HF_OK && left != NULL)
+        printf("%" PRId64 "\n", *left);
+    return show_finish(exit_code_of(error->status));
+}
+
+/* ---- An item ---- */
+
+static bool read_units(const char *word, int64_t *units)
+{
+    char *end;
+    errno = 0;
+    *units = strtoll(word, &end, 10);
+    if (isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *units <= HF_UNITS_MAX)
+        return true;
+    say_error("\"%s\" is not good: a number of units, at most %lld, is expected", word,
+              (long long)HF_UNITS_MAX);
+    return false;
+}
+
+static int set(struct task *task)
+{
+    const struct stock_options *given = task->given;
+    hf_error error;
+    int64_t units;
+    if (!read_units(task->word, &units))
+        return EXIT_USAGE;
+    hf_stock_options wanted = {.size = sizeof(wanted),
+                               .per_user = given->no_limit ? -1 : given->per_user,
+                               .keep_ms = given->keep_ms,
+                               .afresh = given->afresh};
+    (void)hf_stock_set(task->session.client, task->item, units, &wanted, &error);
+    return finish(task, "not set", &error, NULL, NULL);
+}
+
+struct count {
+    const char *name;
+    int64_t number;
+};
+
+static void print_counts(const struct task *task, const struct count *counts, size_t how_many,
+                         const hf_stock_report *audited)
+{
+    bool json = task->given->session.json;
+    if (json) {
+        json_begin_object(NULL);
+        json_text("item", task->item);
+    }
+    for (size_t i = 0; i < how_many; i++) {
+        if (json)
+            json_number(counts[i].name, counts[i].number);
+        else
+            printf("%-16s %" PRId64 "\n", counts[i].name, counts[i].number);
+    }
+    if (json && audited != NULL)
+        json_bool("adds_up", audited->adds_up);
+    else if (audited != NULL)
+        printf("%-16s %s\n", "adds_up", audited->adds_up ? "yes" : "no");
+    if (json) {
+        json_end_object();
+        (void)json_finish();
+    }
+}
+
+static int look(struct task *task, bool audit)
+{
+    hf_stock_report report = {.adds_up = true};
+    hf_error error;
+    hf_status status =
+        audit ? hf_stock_audit(task->session.client, task->item, 0, &report, &error)
+              : hf_stock_get(task->session.client, task->item, 0, &report.state, &error);
+    if (status != HF_OK)
+        return session_fail(&task->session, "cannot look at the item", &error);
+    const hf_stock_state *state = &report.state;
+    const struct count counts[] = {{"total", state->total},
+                                   {"available", state->available},
+                                   {"reserved", state->reserved},
+                                   {"sold", state->sold},
+                                   {"reservations", state->reservations},
+                                   {"per_user", state->per_user},
+                                   {"keep_ms", state->keep_ms},
+                                   {"in_reservations", report.in_reservations},
+                                   {"by_users", report.by_users},
+                                   {"by_nobody", report.by_nobody},
+                                   {"most_by_one", report.most_by_one}};
+    size_t all = sizeof(counts) / sizeof(counts[0]), counted = 4;
+    print_counts(task, counts, audit ? all : all - counted, audit ? &report : NULL);
+    if (!report.adds_up)
+        say_error("the item does not add up: somebody has changed it by hand, or it is damaged");
+    return show_finish(report.adds_up ? EXIT_OK : EXIT_NO);
+}
+
+static int get(struct task *task)
+{
+    return look(task, false);
+}
+
+static int audit(struct task *task)
+{
+    return look(task, true);
+}
+
+/* ---- Orders ---- */
+
+static hf_take_options wish_of(const struct stock_options *given)
+{
+    return (hf_take_options){.size = sizeof(hf_take_options),
+                             .user = given->user,
+                             .request = given->request,
+                             .restock = given->restock};
+}
+
+static int64_t units_of(const struct stock_options *given)
+{
+    return given->units != 0 ? given->units : 1;
+}
+
+static int take(struct task *task)
+{
+    hf_take_options wish = wish_of(task->given);
+    int64_t left = 0;
+    hf_error error;
+    (void)hf_stock_take(task->session.client, task->item, units_of(task->given), &wish, &left,
+                        &error);
+    return finish(task, "not sold", &error, NULL, &left);
+}
+
+static int put(struct task *task)
+{
+    hf_take_options wish = wish_of(task->given);
+    int64_t left = 0;
+    hf_error error;
+    (void)hf_stock_put(task->session.client, task->item, units_of(task->given), &wish, &left,
+                       &error);
+    return finish(task, "not taken back", &error, NULL, &left);
+}
+
+static int reserve(struct task *task)
+{
+    hf_take_options wish = wish_of(task->given);
+    char request[HF_REQUEST_MAX + 1] = "";
+    int64_t left = 0;
+    hf_error error;
+    if (task->given->limit_ms == 0) {
+        say_error("say --for how long; see --help");
+        return EXIT_USAGE;
+    }
+    hf_status status = hf_stock_reserve(task->session.client, task->item, units_of(task->given),
+                                        task->given->limit_ms, &wish, request, &left, &error);
+    if (status == HF_EUNKNOWN)
+        say_note("should it have been done, its request is %s", request);
+    return finish(task, "not reserved", &error, request, &left);
+}
+
+static int confirm(struct task *task)
+{
+    hf_error error;
+    (void)hf_stock_confirm(task->session.client, task->item, 0, task->word, &error);
+    return finish(task, "not confirmed", &error, NULL, NULL);
+}
+
+static int cancel(struct task *task)
+{
+    hf_error error;
+    (void)hf_stock_cancel(task->session.client, task->item, 0, task->word, &error);
+    return finish(task, "not cancelled", &error, NULL, NULL);
+}
+
+/* ---- Actions ---- */
+
+enum { FOR_SET = 1, FOR_ORDER = 2, FOR_PUT = 4, FOR_RESERVE = 8 };
+
+static const struct action {
+    const char *name;
+    int words; /* with the item */
+    int takes; /* which options */
+    int (*run)(struct task *task);
+} actions[] = {{"set", 2, FOR_SET, set},
+               {"get", 1, 0, get},
+               {"take", 1, FOR_ORDER, take},
+               {"put", 1, FOR_ORDER | FOR_PUT, put},
+               {"reserve", 1, FOR_ORDER | FOR_RESERVE, reserve},
+               {"confirm", 2, 0, confirm},
+               {"cancel", 2, 0, cancel},
+               {"audit", 1, 0, audit}};
+
+static bool options_fit(const struct stock_options *given, const struct action *action)
+{
+    int used = 0;
+    if (given->per_user != 0 || given->no_limit || given->keep_ms != 0 || given->afresh)
+        used |= FOR_SET;
+    if (given->units != 0 || given->user != NULL || given->request != NULL)
+        used |= FOR_ORDER;
+    used |= given->restock ? FOR_PUT : 0;
+    used |= given->limit_ms != 0 ? FOR_RESERVE : 0;
+    if ((used & ~action->takes) != 0)
+        say_error("stock %s does not take one of these options; see --help", action->name);
+    else if (given->no_limit && given->per_user != 0)
+        say_error("--per-user and --no-limit exclude each other");
+    else
+        return true;
+    return false;
+}
+
+static const struct action *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+        if (strcmp(actions[i].name, name) == 0)
+            return &actions[i];
+    return NULL;
+}
+
+static int run(void *arg, int count, char **words)
+{
+    struct stock_options *given = arg;
+    const struct action *action = count > 0 ? find(words[0]) : NULL;
+    if (action == NULL || count != action->words + 1) {
+        say_error(action == NULL
+                      ? "one of set, get, take, put, reserve, confirm, cancel and audit is expected"
+                      : "the item, or what belongs behind it, is missing or too much; see --help");
+        return EXIT_USAGE;
+    }
+    struct task task = {.given = given, .item = words[1], .word = count > 2 ? words[2] : NULL};
+    if (!options_fit(given, action))
+        return EXIT_USAGE;
+    int code = session_open(&given->session, 0, &task.session);
+    if (code != 0)
+        return code;
+    code = action->run(&task);
+    session_close(&task.session);
+    return code;
+}
+
+const struct verb verb_stock = {
+    .name = "stock",
+    .usage = "[options] set|get|take|put|reserve|confirm|cancel|audit ITEM [UNITS|REQUEST]",
+    .summary = "sell what there is, and no more",
+    .details =
+        "set ITEM UNITS says how many there are in all; get prints how many are available,\n"
+        "reserved and sold. take sells some and put takes them back; both print how many are "
+        "left.\n"
+        "reserve sets some aside and prints the request by which they are sold (confirm ITEM\n"
+        "REQUEST) or given back (cancel ITEM REQUEST); they come back by themselves when the time\n"
+        "is over. audit counts everything and says whether it adds up. For one server.\n"
+        "Exit code 1: sold out, more than one user may have, too late, or it does not add up.\n"
+        "66: there is no such item, or no such reservation.\n",
+    .table = {options, &session_table},
+    .size = sizeof(struct stock_options),
+    .run = run,
+    .mixed = true};
