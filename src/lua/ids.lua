@@ -9,10 +9,13 @@
 --
 -- Whoever wrote it down last may have been another process, which this one has succeeded without
 -- knowing all that it did. Then ids go on from a time which that one cannot have reached, if clocks
--- are no further apart than they may be. The same if nothing is written down.
+-- are no further apart than they may be. The same if nothing is written down. That may happen twice
+-- within a second, so the sequence begins in proportion to how much of the second is over: what lies
+-- between are more ids than can be reserved in that time.
 local call = redis.call
 local epoch, jump, count = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local now = call('TIME')[1] - epoch
+local time = call('TIME')
+local now = time[1] - epoch
 local part, sequence = tonumber(ARGV[6]), tonumber(ARGV[7])
 local kept = call('GET', KEYS[1])
 local run, kept_epoch, kept_part, kept_sequence =
@@ -23,7 +26,7 @@ end
 kept_part, kept_sequence = tonumber(kept_part or 0), tonumber(kept_sequence or 0)
 local seen = part > kept_part or (part == kept_part and sequence > kept_sequence)
 if seen or run ~= ARGV[1] then
-    part, sequence = math.max(part, kept_part, now) + jump, 0
+    part, sequence = math.max(part, kept_part, now) + jump, time[2] * 2147
 elseif now > kept_part then
     part, sequence = now, 0
 else
