@@ -18,7 +18,7 @@ typedef struct asker {
     int64_t count;
     int64_t first;
     hf__instant ends;
-    bool leads; /* is why it is woken; otherwise because it is done */
+    bool leads; /* is why it was woken; otherwise because it is done */
     sem_t wake;
     hf_status status;
     hf_error *error;
@@ -149,11 +149,13 @@ hf_status hf__ids_order_take(hf_ids *ids, int64_t count, int64_t *first, hf_erro
     asker self = {.count = count, .error = error, .ends = hf__ids_deadline(ids)};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     sem_init(&self.wake, 0, 0);
-    self.leads = line_up(&ids->as.order, &self);
-    if (!self.leads)
+    bool leads = line_up(&ids->as.order, &self);
+    if (!leads) {
         while (sem_wait(&self.wake) != 0) /* EINTR */
             continue;
-    if (self.leads)
+        leads = self.leads; /* not before: somebody else writes it */
+    }
+    if (leads)
         lead(ids, &self);
     sem_destroy(&self.wake);
     pthread_setcancelstate(cancel_state, NULL);
