@@ -46,6 +46,10 @@ hf_status hf__client_run(hf_client *client, hf__query *query, hf__answer *answer
 /* errand.c: the same, and not longer than that. */
 hf_status hf__client_run_until(hf_client *client, hf__query *query, hf__answer *answer,
                                hf__instant ends, hf_error *error);
+/* errand.c: the same, because of a hold, which is not passed on to another thread of this client if
+ * it stays unknown what came of it. */
+hf_status hf__client_run_for(hf_client *client, hf_hold *hold, hf__query *query, hf__answer *answer,
+                             hf_error *error);
 
 /* hold.c: a hold for one acquire, with checked options; a lone one has an owner of its own and is
  * never re-entered. NULL: out of memory. */

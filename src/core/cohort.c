@@ -195,8 +195,11 @@ bool hf__cohort_hand_over(hf_hold *hold, hf__call *call)
 {
     const hf__cohort *cohort = hold->cohort;
     hf_hold *next = cohort != NULL ? next_in_line(cohort) : NULL;
-    if (next == NULL || cohort->front != hold || cohort->contender != NULL || !may_turn(cohort) ||
-        !fits(next, hold) || hf__tell_needs(hold->core, hold))
+    /* What is still on its way to the server because of this turn must not arrive in the next one,
+     * which has the same value there. */
+    bool under_way = hold->in_doubt || (call != NULL && call->ahead != NULL);
+    if (next == NULL || under_way || cohort->front != hold || cohort->contender != NULL ||
+        !may_turn(cohort) || !fits(next, hold) || hf__tell_needs(hold->core, hold))
         return false;
     hf__renew_end_calls(hold, HF_EINVAL, "the hold was released by another thread");
     hf__reentry_forbid(hold);

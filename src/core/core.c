@@ -118,6 +118,16 @@ void hf__log(hf__core *core, hf_log_level level, const char *format, ...)
     va_end(arguments);
 }
 
+/* What was ahead of it is done. */
+static void end_behind(hf__core *core, hf__call *call)
+{
+    if (!call->held_back)
+        return;
+    call->held_back = false;
+    call->done = true;
+    hf__list_append(&core->done, &call->node);
+}
+
 void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char *text)
 {
     assert(!call->done && !hf__node_linked(&call->node));
@@ -125,9 +135,14 @@ void hf__call_done(hf__core *core, hf__call *call, hf_status status, const char 
     memmove(call->error.text, text, length); /* which may well be the call's own error */
     call->error.text[length] = '\0';
     call->error.status = status;
-    call->done = true;
     hf__timer_clear(&core->timers, &call->timer);
-    if (call->vote != NULL)
+    call->held_back = call->ahead != NULL && !call->ahead->done;
+    if (call->held_back)
+        return;
+    call->done = true;
+    if (call->behind != NULL)
+        end_behind(core, call->behind);
+    else if (call->vote != NULL)
         hf__vote_called(call);
     else if (call->observer != NULL)
         hf__observer_answered(call->observer, call->query->kind);
@@ -209,6 +224,14 @@ static void finish_closing(hf__core *core)
 
 /* ---- Events ---- */
 
+static void start_ahead(hf__core *core, hf__call *call)
+{
+    hf__call *ahead = call->ahead;
+    ahead->timer.kind = HF__TIMER_CALL;
+    ahead->behind = call;
+    hf__query_start(core, ahead);
+}
+
 static void start_call(hf__core *core, hf__call *call)
 {
     call->timer.kind = HF__TIMER_CALL;
@@ -217,6 +240,8 @@ static void start_call(hf__core *core, hf__call *call)
         hf__acquire_start(core, call);
         break;
     case HF__CALL_RELEASE:
+        if (call->ahead != NULL)
+            start_ahead(core, call);
         hf__release_start(call->hold, call);
         break;
     case HF__CALL_EXTEND:

@@ -94,7 +94,8 @@ typedef enum hf__call_kind {
 
 typedef struct hf__call {
     hf__call_kind kind;
-    hf_hold *hold;      /* acquire: a fresh one, owned by the core from now on */
+    hf_hold *hold;      /* acquire: a fresh one, owned by the core from now on; query: the handle of
+                           whoever makes it because of a hold, else NULL */
     hf__query *query;   /* query: a fresh one, owned by the core from now on */
     hf__answer *answer; /* query: where the answer goes */
     hf__instant ends;   /* query: at the latest, if call_timeout would be later; 0: that alone */
@@ -102,13 +103,16 @@ typedef struct hf__call {
     int64_t wait_ms;    /* acquire, as in hf_acquire_options */
     int64_t max_retries;
     hf__span retry_interval;
-    bool polls;            /* acquire: does not queue */
-    bool fair;             /* acquire: does not line up behind another thread */
-    hf_observer *observer; /* query: asks by itself; the core's own */
-    hf_hold *vote;         /* acquire, extend, attach: of a vote; the core's own */
-    hf_hold *taken_up;     /* query: for this one, on a quorum; the core's own */
-    void *waiter;          /* the driver's: the condition on which a thread waits for the call */
-    bool is_operation;     /* the driver's: part of an hf__operation, no thread waits for it */
+    bool polls;             /* acquire: does not queue */
+    bool fair;              /* acquire: does not line up behind another thread */
+    hf_observer *observer;  /* query: asks by itself; the core's own */
+    hf_hold *vote;          /* acquire, extend, attach: of a vote; the core's own */
+    hf_hold *taken_up;      /* query: for this one, on a quorum; the core's own */
+    struct hf__call *ahead; /* release: a query that leaves ahead of it, in the same step and over
+                               the same link; it has what that takes, and nobody else waits for it.
+                               The release is done when both are */
+    void *waiter;           /* the driver's: the condition on which a thread waits for the call */
+    bool is_operation;      /* the driver's: part of an hf__operation, no thread waits for it */
 
     bool cancelled; /* acquire: asked to, perhaps before it was started */
     bool done;      /* error.status is the outcome */
@@ -123,8 +127,10 @@ typedef struct hf__call {
     hf__instant next_try; /* acquire: while pausing, else never */
     hf__span round_trip;  /* acquire: of the last answered try */
     bool retries_limited;
-    bool contended;   /* acquire: it was found held */
-    bool asked_again; /* acquire: in this try, after a grant that came too late */
+    bool contended;          /* acquire: it was found held */
+    bool asked_again;        /* acquire: in this try, after a grant that came too late */
+    struct hf__call *behind; /* query: the release that it is ahead of */
+    bool held_back;          /* release: it would be done, but for what is ahead of it */
 } hf__call;
 
 /* ---- Events ---- */
@@ -279,6 +285,7 @@ void hf__hold_listen(hf_hold *hold);
 hf__span hf__hold_lease(const hf_hold *hold);
 uint64_t hf__hold_fence(const hf_hold *hold);
 uint64_t hf__hold_fence_top(const hf_hold *hold);
+hf__slice hf__hold_key_text(const hf_hold *hold);
 hf__slice hf__hold_value_text(const hf_hold *hold); /* of the hold it belongs to */
 hf__slice hf__hold_owner_text(const hf_hold *hold); /* the same; empty: none */
 /* The descriptor that is made readable when there is something to tell, also of what happened

@@ -78,6 +78,26 @@ static void put_letters(const hf__query *query, hf__buffer *out)
     }
 }
 
+size_t hf__errand_key_count(const hf__query *query)
+{
+    return strlen(query->letters) + query->keys;
+}
+
+size_t hf__errand_bytes(const hf__query *query)
+{
+    size_t side = (size_t)query->key_length + HF__SIDE_KEY_EXTRA;
+    return strlen(query->letters) * side + query->text_length;
+}
+
+const char *hf__errand_put_keys(const hf__query *query, hf__buffer *out)
+{
+    const char *at = query->bytes + query->key_length;
+    put_letters(query, out);
+    for (size_t i = 0; i < query->keys; i++)
+        hf__resp_word(out, take(&at));
+    return at;
+}
+
 bool hf__errand_encode(const hf__part *part, hf__buffer *out)
 {
     const hf__query *query = part->query;
@@ -85,20 +105,16 @@ bool hf__errand_encode(const hf__part *part, hf__buffer *out)
     bool whole = part->request.whole;
     hf__slice code = whole ? (hf__slice){script->body, script->length}
                            : (hf__slice){script->sha1, sizeof(script->sha1) - 1};
-    size_t letters = strlen(query->letters);
-    size_t count = 3 + letters + OWN_WORDS + query->words;
-    size_t bytes = code.length + query->text_length + sizeof(part->link->run_id) +
-                   letters * ((size_t)query->key_length + HF__SIDE_KEY_EXTRA) + 3 * NUMBER_MAX;
-    const char *at = query->bytes + query->key_length;
-    if (!hf__resp_reserve(out, count, bytes))
+    size_t keys = hf__errand_key_count(query);
+    size_t count = 3 + keys + OWN_WORDS + query->words - query->keys;
+    size_t bytes = code.length + hf__errand_bytes(query) + sizeof(part->link->run_id);
+    if (!hf__resp_reserve(out, count, bytes + 3 * NUMBER_MAX))
         return false;
     hf__resp_begin(out, count);
     hf__resp_word(out, whole ? HF__SLICE("EVAL") : HF__SLICE("EVALSHA"));
     hf__resp_word(out, code);
-    put_number(out, letters + query->keys);
-    put_letters(query, out);
-    for (size_t i = 0; i < query->keys; i++)
-        hf__resp_word(out, take(&at));
+    put_number(out, keys);
+    const char *at = hf__errand_put_keys(query, out);
     hf__resp_word(out, hf__slice_text(part->link->run_id));
     put_number(out, part->request.unanswered);
     for (size_t i = query->keys; i < query->words; i++)

@@ -171,6 +171,11 @@ uint64_t hf__hold_fence_top(const hf_hold *hold)
     return hf__hold_of(hold)->fence_top;
 }
 
+hf__slice hf__hold_key_text(const hf_hold *hold)
+{
+    return hf__hold_key(hf__hold_of(hold));
+}
+
 hf__slice hf__hold_value_text(const hf_hold *hold)
 {
     return hf__hold_value(hf__hold_of(hold));

@@ -5,7 +5,8 @@
  * The commands are asked about in the greeting, for the lock of whoever waits for the connection:
  * somebody who may take a lock and not give it back should learn that before. Later, and for keys,
  * the question is asked when a call was refused because of one, by the request that was refused: it
- * goes once more, as the question. */
+ * goes once more, as the question. An errand asks about its own keys, all others about those of
+ * their lock. */
 #include <string.h>
 
 #include "base/text.h"
@@ -69,10 +70,34 @@ static bool ask_keys(const hf__request *request, hf__buffer *out)
     return hf__resp_encode(out, words, count);
 }
 
+static bool ask_errand_keys(const hf__query *query, hf__buffer *out)
+{
+    hf__slice words[WORDS_MAX];
+    size_t fixed = begin(words, HF__SLICE("keys"), (hf__slice){NULL, 0}) - 1;
+    size_t count = fixed + hf__errand_key_count(query);
+    size_t bytes = hf__errand_bytes(query);
+    for (size_t i = 0; i < fixed; i++)
+        bytes += words[i].length;
+    if (!hf__resp_reserve(out, count, bytes))
+        return false;
+    hf__resp_begin(out, count);
+    for (size_t i = 0; i < fixed; i++)
+        hf__resp_word(out, words[i]);
+    hf__errand_put_keys(query, out);
+    return true;
+}
+
+static const hf__query *errand_of(const hf__request *request)
+{
+    const hf__query *query = request->kind == HF__REQUEST_QUERY ? hf__request_query(request) : NULL;
+    return query != NULL && query->kind == HF__QUERY_ERRAND ? query : NULL;
+}
+
 bool hf__permit_ask_why(const hf__request *request, hf__buffer *out)
 {
+    const hf__query *errand = errand_of(request);
     if (request->asks_why == HF__WHY_KEY)
-        return ask_keys(request, out);
+        return errand != NULL ? ask_errand_keys(errand, out) : ask_keys(request, out);
     return ask_about_lock(request, HF__SLICE("all"), out);
 }
 

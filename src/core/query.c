@@ -61,6 +61,8 @@ void hf__query_end(hf__query *query, hf_status status, const char *text)
     else if (call == NULL || !hf__survey_lingers(query->survey))
         hf__survey_withdraw(query->survey);
     query->call = NULL;
+    if (call != NULL && call->hold != NULL && status == HF_EUNKNOWN)
+        hf__hold_of(call->hold)->in_doubt = true;
     if (call != NULL)
         hf__call_done(query->core, call, status, text);
 }
@@ -102,7 +104,10 @@ static bool is_for_all(const hf__query *query)
 static void ask_one(hf__query *query)
 {
     hf__server *server = &query->core->servers[query->server];
-    query->part = (hf__part){.request = {.kind = HF__REQUEST_QUERY},
+    /* A script that is not known there would come once more, and then behind what it is ahead of.
+     */
+    bool whole = query->call->behind != NULL;
+    query->part = (hf__part){.request = {.kind = HF__REQUEST_QUERY, .whole = whole},
                              .query = query,
                              .link = hf__server_link(server, query->slot),
                              .kind = query->kind,

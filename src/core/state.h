@@ -142,6 +142,7 @@ struct hf_hold {
     bool attaching;       /* held by a token that somebody here wants to take up; see attach.c */
     bool granted_late;    /* too late to be believed, but the server may have it */
     bool dead;            /* settled; freed at the end of the step */
+    bool in_doubt;        /* something that was asked because of it may still reach the server */
     bool copy_lost;       /* an acquire went unanswered on a broken link and may still arrive */
     bool revoked;         /* somebody has asked for it */
     bool counted;         /* among those that are held, in the statistics */
@@ -770,6 +771,10 @@ hf__read_answer hf__question_read(const hf__part *part, const hf__reply *reply, 
 
 /* errand.c */
 bool hf__errand_encode(const hf__part *part, hf__buffer *out); /* false: no memory */
+size_t hf__errand_key_count(const hf__query *query);
+size_t hf__errand_bytes(const hf__query *query); /* at most, of its keys and arguments */
+/* There must be room for them; returns where its arguments begin. */
+const char *hf__errand_put_keys(const hf__query *query, hf__buffer *out);
 hf__read_answer hf__errand_read(const hf__reply *reply, hf__answer *answer);
 
 /* survey.c: a query that all servers of a quorum are asked */

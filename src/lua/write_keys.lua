@@ -1,7 +1,14 @@
--- Pasted into write_held and write_fenced. Nothing is undone if a script fails in the middle: what
--- could fail is looked at first, so that a full server refuses before anything is written (SET is
--- refused as a whole when memory is short).
+-- Pasted into write_held and write_fenced, with `late`: the key of marks.
+--
+-- Nothing is undone if a script fails in the middle. The first write is refused if the server is
+-- full, a replica or unable to save, and no later one is then: so it is all or nothing.
+--
+-- A call whose first copy was lost is marked by the copy that is answered: if the lost one comes
+-- after that, late, it must not write over what came since. Marks are kept for a day.
 local function write_keys(key, word)
+    if call('HGET', late, ARGV[3]) then
+        return
+    end
     for i = key, #KEYS do
         local action, value, expire = ARGV[word], ARGV[word + 1], ARGV[word + 2]
         if action == 'd' then
@@ -12,5 +19,9 @@ local function write_keys(key, word)
             call('SET', KEYS[i], value, 'PX', expire)
         end
         word = word + 3
+    end
+    if ARGV[2] == '1' then
+        call('HSET', late, ARGV[3], 1)
+        call('PEXPIRE', late, 86400000)
     end
 end
