@@ -96,11 +96,48 @@ static void tell_denied(const struct node *node, bool keys, hf__buffer *out)
         say_bulk(out, hf__slice_text(denied));
 }
 
+static void copy(char *place, size_t capacity, hf__slice said)
+{
+    snprintf(place, capacity, "%.*s", (int)said.length, said.bytes);
+}
+
+static void note_errand(struct node *node, int id, const hf__slice *words, size_t count)
+{
+    size_t keys = strtoul(words[2].bytes, NULL, 10);
+    node_expect(count >= 5 + keys, "an errand without the words of its copy");
+    node_errand *noted = &node->errand_log[node->errands < NODE_ERRANDS ? node->errands : 0];
+    node->errands++;
+    *noted = (node_errand){.script = id,
+                           .whole = is(words[0], "EVAL"),
+                           .keys = keys,
+                           .words = count - 5 - keys,
+                           .releases = node->releases};
+    copy(noted->first_key, sizeof(noted->first_key), words[3]);
+    copy(noted->last_key, sizeof(noted->last_key), words[2 + keys]);
+    copy(noted->run_id, sizeof(noted->run_id), words[3 + keys]);
+    copy(noted->again, sizeof(noted->again), words[4 + keys]);
+    if (noted->words > 0)
+        copy(noted->first_word, sizeof(noted->first_word), words[5 + keys]);
+    copy(noted->last_word, sizeof(noted->last_word), words[count - 1]);
+}
+
+/* What an errand does is tested at a real server. */
+static void run_errand(struct node *node, int id, bool whole, hf__buffer *out)
+{
+    if (whole)
+        node->errands_known |= 1U << id;
+    if ((node->errands_known >> id & 1) == 0)
+        say(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    else
+        say(out, node->errand_says != NULL ? node->errand_says : ":1\r\n");
+}
+
 static void run_script(struct node *node, const hf__slice *words, size_t count, hf__buffer *out)
 {
     bool whole = is(words[0], "EVAL");
     int id = script_of(words[1]);
     if (id == HF__SCRIPT_PERMISSIONS) {
+        node->asked_keys = count - 4;
         tell_denied(node, is(words[3], "keys"), out);
         return;
     }
@@ -108,8 +145,15 @@ static void run_script(struct node *node, const hf__slice *words, size_t count, 
     size_t keys = strtoul(words[2].bytes, NULL, 10);
     node_expect(keys <= count - 3, "more keys than words");
     node->evals += whole;
+    bool errand = id >= HF__SCRIPT_IDS;
+    if (errand)
+        note_errand(node, id, words, count);
     if (say_instead(node, out))
         return;
+    if (errand) {
+        run_errand(node, id, whole, out);
+        return;
+    }
     if (!whole && !node->knows_scripts) {
         say(out, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
         return;

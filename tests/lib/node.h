@@ -10,7 +10,13 @@
 
 #include "base/buffer.h"
 
-enum { NODE_CANNED = 8, NODE_BATCHES = 64, NODE_SUBSCRIBERS = 16, NODE_CHANNEL = 64 };
+enum {
+    NODE_ERRANDS = 16,
+    NODE_CANNED = 8,
+    NODE_BATCHES = 64,
+    NODE_SUBSCRIBERS = 16,
+    NODE_CHANNEL = 64
+};
 
 #define NODE_OWN_TIME INT64_MIN
 
@@ -42,6 +48,15 @@ typedef struct node_subscriber { /* a connection that has subscribed to one chan
     char channel[NODE_CHANNEL];
 } node_subscriber;
 
+typedef struct node_errand { /* a copy of one, as it came */
+    int script;
+    bool whole;
+    char run_id[64], again[8], first_word[64], last_word[64];
+    char first_key[64], last_key[64];
+    size_t keys, words;
+    int releases; /* that had been served before */
+} node_errand;
+
 struct node {
     int64_t now_ms;     /* its clock; a test may set it back */
     node_key **keys;    /* a place is NULL while it is free */
@@ -63,6 +78,7 @@ struct node {
     int replicas;               /* that have acknowledged everything: what WAIT says */
     const char *wait_error;     /* what it says instead; NULL: that */
     const char *denies;         /* a command that its users may not use; NULL: none */
+    const char *errand_says;    /* to every errand; NULL: 1 */
     /* What it knows of itself as one of a quorum; see src/lua/join.lua. */
     bool votes;    /* this process, as its key hf:run says, */
     int64_t base;  /* with fences above that one */
@@ -74,6 +90,10 @@ struct node {
     int tomb_count; /* releases that asked for a tombstone */
     int subscribes, unsubscribes, observes;
     int joins;
+    int errands; /* copies of errands, of which these are the first */
+    node_errand errand_log[NODE_ERRANDS];
+    size_t asked_keys;      /* about which the script permissions was last asked */
+    unsigned errands_known; /* bit n: that script was sent whole */
     int confirms_run, waits;
     int64_t last_wait_ms;
     int pings;          /* on subscriptions */

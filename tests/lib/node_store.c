@@ -247,5 +247,6 @@ void node_restart(struct node *node)
     forget_all(node);
     node->knows_scripts = node->votes = false;
     node->base = node->floor = 0;
+    node->errands_known = 0;
     snprintf(node->run_id, sizeof(node->run_id), "%040d", run);
 }

@@ -548,6 +548,29 @@ bool stage_start_query(int number, hf__query_kind kind, const char *name, const 
     return true;
 }
 
+bool stage_start_errand(int number, const hf__errand *errand, int release)
+{
+    hf__call *call = fresh_call(number, HF__CALL_QUERY);
+    free_answer(&the_stage.answers[number]);
+    memset(the_stage.by_server, 0, sizeof(the_stage.by_server));
+    call->answer = &the_stage.answers[number];
+    call->answer->by_server = the_stage.by_server;
+    call->query = hf__query_new_errand(errand);
+    if (call->query == NULL)
+        return false;
+    hf__call *started = call;
+    if (release != 0) {
+        hf_hold *hold = stage_hold(release);
+        started = fresh_call(release, HF__CALL_RELEASE);
+        started->hold = hold;
+        started->ahead = call;
+        the_stage.holds[release] = NULL;
+    }
+    step((hf__event){.kind = HF__EVENT_START, .call = started});
+    stage_run();
+    return true;
+}
+
 /* ---- What is known ---- */
 
 int64_t stage_remaining_ms(int number)

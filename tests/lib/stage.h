@@ -69,6 +69,7 @@ typedef struct stage {
     hf_hold *holds[STAGE_CALLS]; /* in the application's hands */
     hf__answer answers[STAGE_CALLS];
     hf_examination examination; /* by the last such query */
+    hf__numbers by_server[HF_SERVERS_MAX];
     int told_count;
     uint64_t numbers;
     char last_log[300];
@@ -147,6 +148,9 @@ bool stage_start_acquire(int call, const stage_acquire *options); /* false: no m
 void stage_start(int call, hf__call_kind kind, int64_t lease_ms);
 bool stage_start_query(int call, hf__query_kind kind, const char *name, const char *text,
                        uint64_t number); /* the same */
+/* An errand, and with a `release` the hold of another call that leaves behind it; false: no memory.
+ * What all servers of a quorum say to the last one is in the_stage.by_server. */
+bool stage_start_errand(int call, const hf__errand *errand, int release);
 hf_status stage_let_go(int call);
 hf_status stage_detach(int call, stage_token *token); /* HF_EINVAL: the hold stays */
 /* Of the options, those that hf_attach() looks at. False: no memory. */
@@ -185,18 +189,20 @@ const stage_told *stage_next_told(int call); /* the first that was not read; NUL
 #define SCAN(call, pattern, cursor)     QUERY(call, HF__QUERY_SCAN, "", pattern, cursor)
 #define EXAMINE(call)                   QUERY(call, HF__QUERY_INFO, "", "", 0)
 #define QUERY(call, ...)                assert_true(stage_start_query(call, __VA_ARGS__))
-#define CUT()                           stage_cut()
-#define KILL(node)                      stage_kill(node)
-#define REVIVE(node)                    stage_revive(node)
-#define STALL(node)                     stage_stall(node)
-#define SAY(text)                       stage_publish(text, strlen(text))
-#define SAY_AT(node, text)              stage_publish_at(node, text, strlen(text))
-#define PAUSE_MS(ms)                    stage_pause_ms(ms)
-#define FENCE(call)                     hf__hold_fence(stage_hold(call))
-#define STATE(call)                     hf__hold_state(stage_hold(call), the_stage.now)
-#define ANSWER(call)                    (&the_stage.answers[call])
-#define ADVANCE_MS(ms)                  stage_advance_ms(ms)
-#define EXPECT_WAITING(call)            assert_false(the_stage.calls[call].done)
+#define ERRAND(call, ...) \
+    assert_true(stage_start_errand(call, &(hf__errand){.script = __VA_ARGS__}, 0))
+#define CUT()                stage_cut()
+#define KILL(node)           stage_kill(node)
+#define REVIVE(node)         stage_revive(node)
+#define STALL(node)          stage_stall(node)
+#define SAY(text)            stage_publish(text, strlen(text))
+#define SAY_AT(node, text)   stage_publish_at(node, text, strlen(text))
+#define PAUSE_MS(ms)         stage_pause_ms(ms)
+#define FENCE(call)          hf__hold_fence(stage_hold(call))
+#define STATE(call)          hf__hold_state(stage_hold(call), the_stage.now)
+#define ANSWER(call)         (&the_stage.answers[call])
+#define ADVANCE_MS(ms)       stage_advance_ms(ms)
+#define EXPECT_WAITING(call) assert_false(the_stage.calls[call].done)
 #define EXPECT(call, expected)                                                  \
     do {                                                                        \
         assert_true(the_stage.calls[call].done);                                \
