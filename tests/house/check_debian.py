@@ -5,7 +5,7 @@ are written down:
 
   - debian/changelog and CHANGELOG.md begin with the version of the header
   - the shared library's package is named after the major version
-  - debian/libholdfast0.symbols has exactly the functions of the header, none newer than it
+  - debian/libholdfast0.symbols has exactly the functions of the headers, none newer than it
 
   check_debian.py check SOURCE_DIR
   check_debian.py self-test SOURCE_DIR             the check sees planted faults
@@ -42,14 +42,17 @@ def check_symbols(root, version):
     path = f'debian/libholdfast{major}.symbols'
     tag = f'HOLDFAST_{major}'
     numbers = lambda text: [int(part) for part in text.split('.')]
-    wanted = set(re.findall(r'^HF_API [^;(]*?(\w+)\s*\(', code_of(root, 'include/holdfast.h'), re.M))
+    wanted = set()
+    for header in sorted(os.listdir(os.path.join(root, 'include'))):
+        code = code_of(root, os.path.join('include', header))
+        wanted |= set(re.findall(r'^HF_API [^;(]*?(\w+)\s*\(', code, re.M))
     listed = dict(re.findall(rf'^ (\w+)@{tag} ([0-9.]+)$', read(root, path), re.M))
     if not wanted:
-        yield 'no function found in the header'
+        yield 'no function found in the headers'
     for name in sorted(wanted - listed.keys()):
         yield f'{path}: add " {name}@{tag} {version}"'
     for name in sorted(listed.keys() - wanted - {tag}):
-        yield f'{path}: {name} is not in the header'
+        yield f'{path}: {name} is in no header'
     for name, since in sorted(listed.items()):
         if numbers(since) > numbers(version):
             yield f'{path}: {name} came with {since}, but this is {version}'
@@ -68,7 +71,7 @@ def check_self(root):
         ('CHANGELOG.md', r'\n## \S+', '\n## 98.0', '98.0'),
         ('debian/control', r'\nPackage: libholdfast\d+\n', '\nPackage: libholdfast\n', 'no package'),
         ('debian/libholdfast0.symbols', r'\n hf_open@\S+ \S+', '', 'add " hf_open@'),
-        ('debian/libholdfast0.symbols', r'\n hf_open@', '\n hf_open_x@', 'hf_open_x is not'),
+        ('debian/libholdfast0.symbols', r'\n hf_open@', '\n hf_open_x@', 'hf_open_x is in no'),
         ('debian/libholdfast0.symbols', r'(\n hf_open@\S+) \S+', r'\1 99.0.0', 'hf_open came'),
         ('include/holdfast.h', r'_PATCH (\d+)', r'_PATCH 1\1', 'debian/changelog'),
     ]

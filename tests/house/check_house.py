@@ -6,7 +6,7 @@
              impure, hiredis only in src/resp
   banned     src/ calls nothing that prints, exits, aborts or writes without a bound, and takes
              memory only through src/base/memory.h
-  exports    the shared library exports exactly the functions that the header declares
+  exports    the shared library exports exactly the functions that the headers declare
 
   check_house.py includes|banned SOURCE_DIR        check_house.py exports SOURCE_DIR LIBRARY
   check_house.py self-test SOURCE_DIR              every check sees a planted fault
@@ -100,31 +100,46 @@ def check_banned(root):
 
 
 def check_exports(root, library):
-    header = code_of(root, 'include/holdfast.h')
-    declared = set(re.findall(r'^HF_API [^;(]*?(\w+)\s*\(', header, re.M))
+    declared = set()
+    for header in sorted(os.listdir(os.path.join(root, 'include'))):
+        code = code_of(root, os.path.join('include', header))
+        declared |= set(re.findall(r'^HF_API [^;(]*?(\w+)\s*\(', code, re.M))
     listing = subprocess.run(['nm', '-D', '--defined-only', library], capture_output=True, text=True,
                              check=True).stdout
     exported = {line.split()[-1].split('@')[0] for line in listing.splitlines()
                 if line.split()[1] not in 'A'}
     for name in sorted(exported - declared):
-        yield f'{library} exports {name}, which the header does not declare'
+        yield f'{library} exports {name}, which no header declares'
     for name in sorted(declared - exported):
-        yield f'the header declares {name}, which {library} does not export'
+        yield f'a header declares {name}, which {library} does not export'
     if not declared:
-        yield 'no function found in the header'
+        yield 'no function found in the headers'
+
+
+def read_text(root, path):
+    with open(os.path.join(root, path), encoding='utf-8') as file:
+        return file.read()
 
 
 def check_commands(root):
-    """permissions.lua must name what the other scripts use, but for what they can do without."""
-    optional, used, named = {'PUBLISH', 'PUBSUB'}, set(), set()
+    """permissions.lua must name what the scripts of locks use, but for what they can do without. What
+    errands use beside that is named in docs/wire.md."""
+    optional, used, named, errands = {'PUBLISH', 'PUBSUB'}, set(), set(), set()
     for path in sorted(os.listdir(os.path.join(root, 'src/lua'))):
         if path.endswith('.lua'):
             text = open(os.path.join(root, 'src/lua', path), encoding='utf-8').read()
-            used |= set(re.findall(r"call\('([A-Z]+)'", text))
+            commands = set(re.findall(r"call\('([A-Z]+)'", text))
+            if re.match(r'(ids|stock|value|write)', path):
+                errands |= commands
+            else:
+                used |= commands
             if path == 'permissions.lua':
                 named = set(re.findall(r"'([A-Z]+)(?: key[^']*)?'", text))
     for command in sorted(used - optional - named):
         yield f'src/lua/permissions.lua does not ask about {command}, which a script uses'
+    for command in sorted(errands - used):
+        if not re.search(rf'[ `]\+{command.lower()}[ `]', read_text(root, 'docs/wire.md')):
+            yield f'docs/wire.md does not name {command}, which a script uses'
     for command in sorted(named - used):
         yield f'src/lua/permissions.lua asks about {command}, which no script uses'
 
@@ -138,6 +153,7 @@ def check_self(root):
     """Plants one fault at a time into a copy of the tree and expects its check to see it."""
     faults = [
         (check_commands, 'src/lua/break.lua', "redis.call('APPEND', KEYS[1], 'x')\n"),
+        (check_commands, 'src/lua/value.lua', "redis.call('APPEND', KEYS[1], 'x')\n"),
         (check_commands, 'src/lua/permissions.lua', "may('APPEND key v')\n"),
         (check_includes, 'src/base/text.c', '#include "core/core.h"\n'),
         (check_includes, 'src/core/link.c', '#include <sys/socket.h>\n'),
@@ -153,7 +169,7 @@ def check_self(root):
     ]
     for check, path, text in faults:
         with tempfile.TemporaryDirectory() as copy:
-            for folder in ALLOWED:
+            for folder in (*ALLOWED, 'docs'):
                 if os.path.isdir(os.path.join(root, folder)):
                     shutil.copytree(os.path.join(root, folder), os.path.join(copy, folder))
             plant(copy, path, text)
