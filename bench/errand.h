@@ -20,7 +20,7 @@ struct errand {
     int count;
     const char *argument[ERRAND_ARGUMENTS_MAX];
     char sha1[41];
-    char request[24]; /* counted up before each step, if a script takes it */
+    char request[40]; /* counted up before each step, if a script takes it */
     char problem[160];
 };
 

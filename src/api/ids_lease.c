@@ -117,6 +117,7 @@ static bool claim_some(hf__ids_lease *lease, int64_t now_ns, int64_t wanted, cla
 static int64_t left_of(const hf__ids_lease *lease, view *v)
 {
     uint64_t at = atomic_load(&lease->cursor);
+    *v = (view){0};
     look(lease, at >> OFFSET_BITS, v); /* true: with the mutex the current one stays */
     return v->count - (int64_t)(at & offset_mask);
 }
