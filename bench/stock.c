@@ -29,7 +29,7 @@ static const char shortest[] = "if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 
 
 struct buyer {
     hf_client *client;
-    char user[16];
+    char user[24];
     char problem[PROBLEM_SIZE];
 };
 
