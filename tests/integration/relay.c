@@ -107,8 +107,8 @@ static bool spoils(const char *bytes, ssize_t count)
 static bool spoils_answer(const char *bytes, ssize_t count)
 {
     static const char start[] = "*2\r\n:";
-    if (board.answers == 0 || count < (ssize_t)sizeof(start) ||
-        memcmp(bytes, start, sizeof(start) - 1) != 0)
+    bool several = count >= (ssize_t)sizeof(start) && memcmp(bytes, start, sizeof(start) - 1) == 0;
+    if (board.answers == 0 || count <= 0 || (bytes[0] != ':' && !several))
         return false;
     board.answers--;
     board.spoilt++;

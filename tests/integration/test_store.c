@@ -319,7 +319,7 @@ static void a_forked_child_does_not_write(void **state)
 static void many_keys_at_once(void **state)
 {
     (void)state;
-    static char keys[HF_WRITES_MAX][8], value[HF_VALUE_MAX];
+    static char keys[HF_WRITES_MAX][16], value[HF_VALUE_MAX];
     hf_write writes[HF_WRITES_MAX + 1];
     memset(value, 'x', sizeof(value));
     for (int i = 0; i < HF_WRITES_MAX; i++) {
