@@ -218,24 +218,26 @@ static int64_t units_of(const struct stock_options *given)
     return given->units != 0 ? given->units : 1;
 }
 
-static int take(struct task *task)
+typedef hf_status order_function(hf_client *client, const char *item, int64_t units,
+                                 const hf_take_options *options, int64_t *left, hf_error *error);
+
+static int order(struct task *task, order_function *function, const char *what)
 {
     hf_take_options wish = wish_of(task->given);
     int64_t left = 0;
     hf_error error;
-    (void)hf_stock_take(task->session.client, task->item, units_of(task->given), &wish, &left,
-                        &error);
-    return finish(task, "not sold", &error, NULL, &left);
+    (void)function(task->session.client, task->item, units_of(task->given), &wish, &left, &error);
+    return finish(task, what, &error, NULL, &left);
+}
+
+static int take(struct task *task)
+{
+    return order(task, hf_stock_take, "not sold");
 }
 
 static int put(struct task *task)
 {
-    hf_take_options wish = wish_of(task->given);
-    int64_t left = 0;
-    hf_error error;
-    (void)hf_stock_put(task->session.client, task->item, units_of(task->given), &wish, &left,
-                       &error);
-    return finish(task, "not taken back", &error, NULL, &left);
+    return order(task, hf_stock_put, "not taken back");
 }
 
 static int reserve(struct task *task)
@@ -255,18 +257,24 @@ static int reserve(struct task *task)
     return finish(task, "not reserved", &error, request, &left);
 }
 
-static int confirm(struct task *task)
+typedef hf_status settle_function(hf_client *client, const char *item, size_t name_length,
+                                  const char *request, hf_error *error);
+
+static int settle(struct task *task, settle_function *function, const char *what)
 {
     hf_error error;
-    (void)hf_stock_confirm(task->session.client, task->item, 0, task->word, &error);
-    return finish(task, "not confirmed", &error, NULL, NULL);
+    (void)function(task->session.client, task->item, 0, task->word, &error);
+    return finish(task, what, &error, NULL, NULL);
+}
+
+static int confirm(struct task *task)
+{
+    return settle(task, hf_stock_confirm, "not confirmed");
 }
 
 static int cancel(struct task *task)
 {
-    hf_error error;
-    (void)hf_stock_cancel(task->session.client, task->item, 0, task->word, &error);
-    return finish(task, "not cancelled", &error, NULL, NULL);
+    return settle(task, hf_stock_cancel, "not cancelled");
 }
 
 /* ---- Actions ---- */

@@ -64,7 +64,7 @@ typedef struct hf_stock_options {
  * in the middle of a sale.
  *   HF_OK
  *   HF_ESOLDOUT   more than that are sold or reserved already; nothing was changed
- *   HF_ESTALE     afresh: somebody else has done that just now; nothing was changed
+ *   HF_ESTALE     afresh: somebody else has done that just now, and theirs counts
  *   HF_EINVAL, HF_EUNAVAILABLE, HF_EUNKNOWN (it may have been done), HF_EDENIED, ... */
 HF_API hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
                               const hf_stock_options *options, hf_error *error);

@@ -237,35 +237,29 @@ hf_status hf_stock_reserve(hf_client *client, const char *item, int64_t units, i
     return ask(&call, hf__stock_reserve(&call.item, &order, limit_ms), left, error);
 }
 
-static hf_status begin_settling(task *call, hf_client *client, const char *item, size_t length,
-                                const char *request, hf__slice *word, hf_error *error)
+typedef hf__query *settle_function(const hf__stock_item *item, hf__slice request);
+
+static hf_status settle(hf_client *client, const char *item, size_t name_length,
+                        const char *request, settle_function *make, hf_error *error)
 {
-    hf_status status = begin(call, client, item, length, error);
+    task call;
+    hf__slice word;
+    hf_status status = begin(&call, client, item, name_length, error);
     if (status == HF_OK && request == NULL)
         status = hf__fail(error, HF_EINVAL, "request is NULL");
     if (status == HF_OK)
-        status = check_word(request, "request", HF_REQUEST_MAX, word, error);
-    return status;
+        status = check_word(request, "request", HF_REQUEST_MAX, &word, error);
+    return status == HF_OK ? ask(&call, make(&call.item, word), NULL, error) : status;
 }
 
 hf_status hf_stock_confirm(hf_client *client, const char *item, size_t name_length,
                            const char *request, hf_error *error)
 {
-    task call;
-    hf__slice word;
-    hf_status status = begin_settling(&call, client, item, name_length, request, &word, error);
-    if (status != HF_OK)
-        return status;
-    return ask(&call, hf__stock_confirm(&call.item, word), NULL, error);
+    return settle(client, item, name_length, request, hf__stock_confirm, error);
 }
 
 hf_status hf_stock_cancel(hf_client *client, const char *item, size_t name_length,
                           const char *request, hf_error *error)
 {
-    task call;
-    hf__slice word;
-    hf_status status = begin_settling(&call, client, item, name_length, request, &word, error);
-    if (status != HF_OK)
-        return status;
-    return ask(&call, hf__stock_cancel(&call.item, word), NULL, error);
+    return settle(client, item, name_length, request, hf__stock_cancel, error);
 }

@@ -291,6 +291,31 @@ static void requests_are_forgotten_in_two_turns(void **state)
     assert_string_equal(raw(server, "EXISTS %s", side_key('r')), "0");
 }
 
+static bool is_remembered(const char *request)
+{
+    return raw_number(server, "HEXISTS %s %s", side_key('r'), request) +
+               raw_number(server, "HEXISTS %s %s", side_key('p'), request) >
+           0;
+}
+
+/* The same when all that happens is the common case. */
+static void buyers_alone_make_requests_old(void **state)
+{
+    (void)state;
+    SET(9, HF_STOCK(.per_user = 5));
+    TAKE(HF_OK, 1, HF_TAKE(.user = "ann", .request = "early"));
+    change("turn", "1000");
+    TAKE(HF_OK, 1, HF_TAKE(.user = "ann", .request = "middle"));
+    TAKE(HF_OK, 1, HF_TAKE(.user = "ann", .request = "early"));
+    expect_counts(7, 0, 2);
+    assert_true(is_remembered("early"));
+    change("turn", "1000");
+    TAKE(HF_OK, 1, HF_TAKE(.user = "ann", .request = "late"));
+    assert_false(is_remembered("early"));
+    assert_true(is_remembered("middle"));
+    expect_counts(6, 0, 3);
+}
+
 /* ---- Giving back ----------------------------------------------------------------------------- */
 
 static void what_was_not_sold_does_not_come_back(void **state)
@@ -533,6 +558,7 @@ int main(void)
         TEST(a_request_counts_once),
         TEST(a_request_for_something_else_is_refused),
         TEST(requests_are_forgotten_in_two_turns),
+        TEST(buyers_alone_make_requests_old),
         TEST(what_was_not_sold_does_not_come_back),
         TEST(what_is_reserved_is_not_given_back),
         TEST(new_units_are_added),

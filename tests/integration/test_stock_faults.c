@@ -116,6 +116,34 @@ static void a_shelf_is_emptied_once(void **state)
     expect_counts(5, 0, 0);
 }
 
+static void *begin_again(void *arg)
+{
+    *(hf_status *)arg = hf_stock_set(alice, "lock", 5, HF_STOCK(.afresh = true), NULL);
+    return NULL;
+}
+
+/* Nor what was sold behind one by somebody else, while copies of ours go on. */
+static void nobody_elses_shelf_is_emptied(void **state)
+{
+    (void)state;
+    enum { FOR_EVER = 1000000 };
+    static hf_status status;
+    pthread_t thread;
+    begin_relayed(HF_CLIENT(.call_timeout_ms = 60000));
+    relay_cut_answers(&relay, FOR_EVER);
+    assert_int_equal(pthread_create(&thread, NULL, begin_again, &status), 0);
+    WAIT_UNTIL(relay_spoilt(&relay) >= 1, 20000);
+    EXPECT(HF_OK, hf_stock_set(bob, "lock", 7, HF_STOCK(.afresh = true), &error));
+    EXPECT(HF_OK, hf_stock_take(bob, "lock", 2, NULL, &left, &error));
+    long long before = relay_spoilt(&relay);
+    WAIT_UNTIL(relay_spoilt(&relay) >= before + 2, 20000);
+    expect_counts(5, 0, 2);
+    relay_cut_answers(&relay, 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(status, HF_ESTALE);
+    expect_counts(5, 0, 2);
+}
+
 /* ---- Late copies ----------------------------------------------------------------------------- */
 
 /* The caller gives up, and asks again: with the same request. */
@@ -263,6 +291,7 @@ int main(void)
         TEST(retry_that_takes_twice),
         TEST(whose_answer_is_lost_counts_once),
         TEST(a_shelf_is_emptied_once),
+        TEST(nobody_elses_shelf_is_emptied),
         TEST(the_caller_may_ask_again),
         TEST(a_copy_that_is_late_sells_nothing),
         TEST(a_server_that_keeps_its_data_remembers_orders),

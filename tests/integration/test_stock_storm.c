@@ -85,14 +85,24 @@ static bool walks_away(int number)
     return number / 2 % 6 == 5;
 }
 
+struct names {
+    char user[32], request[32];
+};
+
+static struct names names_of(const char *verb, int number)
+{
+    struct names names;
+    (void)snprintf(names.user, sizeof(names.user), "user %d", number / 2);
+    (void)snprintf(names.request, sizeof(names.request), "%s %d", verb, number);
+    return names;
+}
+
 /* Asks until there is an answer, always with the same request. */
 static hf_status place(const struct buyer *buyer, int number)
 {
-    char user[32], request[32];
+    struct names names = names_of("order", number);
+    hf_take_options options = *HF_TAKE(.user = names.user, .request = names.request);
     hf_status status;
-    (void)snprintf(user, sizeof(user), "user %d", number / 2);
-    (void)snprintf(request, sizeof(request), "order %d", number);
-    hf_take_options options = *HF_TAKE(.user = user, .request = request);
     int64_t limit_ms = walks_away(number) ? SHORT_MS : LONG_MS;
     do {
         come_to(buyer, reserves(number) ? IN_RESERVE : IN_TAKE);
@@ -106,13 +116,12 @@ static hf_status place(const struct buyer *buyer, int number)
 
 static hf_status confirm(const struct buyer *buyer, int number)
 {
-    char request[32];
+    struct names names = names_of("order", number);
     hf_status status;
-    (void)snprintf(request, sizeof(request), "order %d", number);
     come_to(buyer, BETWEEN);
     do {
         come_to(buyer, IN_CONFIRM);
-        status = hf_stock_confirm(buyer->client, "lock", 0, request, NULL);
+        status = hf_stock_confirm(buyer->client, "lock", 0, names.request, NULL);
     } while (!is_heard(status));
     atomic_fetch_or(&books->orders[number].confirmed, 1U << status);
     return status;
@@ -125,11 +134,9 @@ static bool gives_back(int number)
 
 static void give_back(const struct buyer *buyer, int number)
 {
-    char user[32], request[32];
+    struct names names = names_of("return", number);
+    hf_take_options options = *HF_TAKE(.user = names.user, .request = names.request);
     hf_status status;
-    (void)snprintf(user, sizeof(user), "user %d", number / 2);
-    (void)snprintf(request, sizeof(request), "return %d", number);
-    hf_take_options options = *HF_TAKE(.user = user, .request = request);
     do {
         come_to(buyer, IN_PUT);
         status = hf_stock_put(buyer->client, "lock", 1, &options, NULL, NULL);
