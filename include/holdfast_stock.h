@@ -135,9 +135,11 @@ HF_API hf_status hf_stock_put(hf_client *client, const char *item, int64_t units
 
 /* Sets units aside for limit_ms (up to keep_ms of the item). They are sold with hf_stock_confirm();
  * if that has not come when the time is over, or with hf_stock_cancel(), they are available again,
- * exactly once, whoever is alive then. The server's clock counts. The reservation goes by its
- * request: `request` has room for HF_REQUEST_MAX + 1 bytes and is filled with it, which is of use
- * if none was given; it may be NULL if one was. Outcomes as of hf_stock_take(). */
+ * exactly once, whoever is alive then. The server's clock counts. (It is the calls on the item that
+ * find out, each for up to 4096 reservations: of more that end together, some count a little
+ * longer.) The reservation goes by its request: `request` has room for HF_REQUEST_MAX + 1 bytes and
+ * is filled with it, which is of use if none was given; it may be NULL if one was. Outcomes as of
+ * hf_stock_take(). */
 HF_API hf_status hf_stock_reserve(hf_client *client, const char *item, int64_t units,
                                   int64_t limit_ms, const hf_take_options *options, char *request,
                                   int64_t *left, hf_error *error);

@@ -82,13 +82,16 @@ local function give_back(request, units, left, ends, user)
 end
 
 -- Ends the reservations whose time is over; not all at once, but so many that `wanted` units are
--- available, if there are. Returns whether there were any.
+-- available, if there are, and no more than the server has the time for: the next call goes on.
+-- Returns whether there were any.
 local function sweep(wanted)
     if due == 0 or due > now then
         return false
     end
+    local rounds = 0
     repeat
         local ended = call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT', 0, 64)
+        rounds = rounds + 1
         for _, request in ipairs(ended) do
             local _, state, units, left, ends, user = find(request)
             if state == 'o' then
@@ -97,7 +100,7 @@ local function sweep(wanted)
                 call('ZREM', KEYS[4], request) -- somebody has meddled; an audit will not add up
             end
         end
-    until #ended < 64 or available >= wanted
+    until #ended < 64 or available >= wanted or rounds == 64
     local first = call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
     due = tonumber(first[2] or 0)
     return true

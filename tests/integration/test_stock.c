@@ -216,6 +216,31 @@ static void what_ran_out_does_not_count_for_its_user(void **state)
     expect_counts(999, 0, 1);
 }
 
+/* More than one call ends. */
+static void many_run_out_at_once(void **state)
+{
+    (void)state;
+    enum { MANY = 5000, IN_ONE_CALL = 4096 };
+    static const char script[] =
+        "for i = 1, tonumber(ARGV[1]) do redis.call('ZADD', KEYS[1], 1000, i) "
+        "redis.call('HSET', KEYS[2], i, 'r o 1 0 1000 ') end "
+        "redis.call('HSET', KEYS[3], 'due', 1000, 'available', 0, 'reserved', ARGV[1]) return "
+        "'done'";
+    char keys[3][64];
+    hf_stock_state seen;
+    SET(MANY, NULL);
+    for (int i = 0; i < 3; i++)
+        (void)snprintf(keys[i], sizeof(keys[i]), "%s", side_key("trs"[i]));
+    assert_string_equal(
+        raw(server, "EVAL %s 3 %s %s %s %d", script, keys[0], keys[1], keys[2], MANY), "done");
+    hf_stock_report report = audit();
+    assert_true(report.adds_up);
+    assert_int_equal(report.state.available, IN_ONE_CALL);
+    EXPECT(HF_OK, hf_stock_get(alice, "lock", 0, &seen, &error));
+    assert_int_equal(seen.available, MANY);
+    expect_counts(MANY, 0, 0);
+}
+
 /* ---- Requests -------------------------------------------------------------------------------- */
 
 static void a_request_counts_once(void **state)
@@ -530,6 +555,32 @@ static void an_audit_sees_what_was_changed(void **state)
     assert_false(audit().adds_up);
 }
 
+/* A script is not undone: it must be refused before it has written anything. */
+static void a_full_server_sells_nothing(void **state)
+{
+    (void)state;
+    SET(5, HF_STOCK(.per_user = 3));
+    TAKE(HF_OK, 1, HF_TAKE(.user = "ann"));
+    RESERVE(HF_OK, 1, 60000, HF_TAKE(.user = "ann", .request = "a"));
+    RESERVE(HF_OK, 1, 60000, HF_TAKE(.user = "ben", .request = "b"));
+    run_out();
+    assert_string_equal(raw(server, "CONFIG SET maxmemory 1"), "OK");
+    hf_status statuses[] = {
+        hf_stock_take(alice, "lock", 1, HF_TAKE(.user = "cat", .request = "c"), NULL, NULL),
+        hf_stock_take(alice, "lock", 3, HF_TAKE(.user = "cat", .request = "d"), NULL, NULL),
+        hf_stock_reserve(alice, "lock", 1, 60000, HF_TAKE(.request = "e"), NULL, NULL, NULL),
+        hf_stock_put(alice, "lock", 1, HF_TAKE(.user = "ann", .request = "f"), NULL, NULL),
+        hf_stock_confirm(alice, "lock", 0, "a", NULL),
+        hf_stock_set(alice, "lock", 9, HF_STOCK(.per_user = 1), NULL)};
+    assert_string_equal(raw(server, "CONFIG SET maxmemory 0"), "OK");
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        assert_true(statuses[i] != HF_OK);
+    expect_counts(4, 0, 1);
+    assert_int_equal(audit().state.per_user, 3);
+    TAKE(HF_OK, 1, HF_TAKE(.user = "cat", .request = "c"));
+    expect_counts(3, 0, 2);
+}
+
 /* Somebody else's key there is said, not taken for an empty shelf. */
 static void a_key_of_another_type_is_an_error(void **state)
 {
@@ -555,6 +606,7 @@ int main(void)
         TEST(a_take_sells_what_is_there_and_no_more),
         TEST(one_user_has_no_more_than_the_limit),
         TEST(what_ran_out_does_not_count_for_its_user),
+        TEST(many_run_out_at_once),
         TEST(a_request_counts_once),
         TEST(a_request_for_something_else_is_refused),
         TEST(requests_are_forgotten_in_two_turns),
@@ -572,6 +624,7 @@ int main(void)
         TEST(always_true_sismember),
         TEST(negative_stock),
         TEST(an_audit_sees_what_was_changed),
+        TEST(a_full_server_sells_nothing),
         TEST(a_key_of_another_type_is_an_error),
     };
     return cmocka_run_group_tests(tests, start_server, end_server);

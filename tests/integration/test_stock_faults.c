@@ -150,8 +150,10 @@ static void nobody_elses_shelf_is_emptied(void **state)
 static void the_caller_may_ask_again(void **state)
 {
     (void)state;
-    begin_relayed(HF_CLIENT(.call_timeout_ms = 300, .reply_timeout_ms = 200));
-    EXPECT(HF_OK, hf_stock_set(alice, "lock", 9, NULL, &error));
+    hf_stock_state seen;
+    begin_relayed(HF_CLIENT(.call_timeout_ms = 1000));
+    EXPECT(HF_OK, hf_stock_set(bob, "lock", 9, NULL, &error));
+    WAIT_UNTIL(hf_stock_get(alice, "lock", 0, &seen, NULL) == HF_OK, 10000); /* it is connected */
     relay_cut(&relay);
     hf_take_options options = *HF_TAKE(.request = "cart");
     EXPECT(HF_EUNKNOWN, hf_stock_take(alice, "lock", 1, &options, &left, &error));
