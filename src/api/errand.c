@@ -17,7 +17,7 @@ static hf_status run(hf_client *client, hf__call *call, hf_error *error)
     if (call->query == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
     hf_status status = hf__driver_call(client->driver, call);
-    if (!call->done)
+    if (!call->taken)
         hf__query_drop(call->query); /* never started */
     return hf__call_outcome(error, status, call);
 }

@@ -92,7 +92,7 @@ hf_status hf__client_acquire(hf_client *client, hf_hold *fresh, const hf_acquire
     hf__cancel_attach(options->cancel, &entry);
     hf_status status = hf__driver_call(client->driver, &call);
     hf__cancel_detach(options->cancel, &entry);
-    if (!call.done)
+    if (!call.taken)
         hf__hold_drop(fresh); /* never started */
     if (status == HF_OK)
         *hold = call.hold; /* which may be another one: see core/cohort.c */

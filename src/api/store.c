@@ -112,9 +112,9 @@ static hf_status run_with_release(hf_hold *hold, hf__query *query, hf_error *err
     hf__call release = {.kind = HF__CALL_RELEASE, .hold = hold, .ahead = &write};
     hf_client *client = hf__hold_client(hold);
     hf_status status = hf__driver_call(client->driver, &release);
-    if (!release.done)
+    if (!release.taken)
         hf__query_drop(query); /* never started */
-    else
+    if (release.done)
         status = write.error.status;
     hf__client_release(client);
     hf__buffer_free(&answer.value);

@@ -115,7 +115,7 @@ static hf_status run_attach(hf_client *client, hf_hold *fresh, hf_hold **hold, h
     hf__call call = {.kind = HF__CALL_ATTACH, .hold = fresh, .lease = hf__hold_lease(fresh)};
     atomic_fetch_add(&client->references, 1); /* the hold's */
     hf_status status = hf__driver_call(client->driver, &call);
-    if (!call.done)
+    if (!call.taken)
         hf__hold_drop(fresh); /* never started */
     if (status == HF_OK)
         *hold = fresh;

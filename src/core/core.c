@@ -227,6 +227,7 @@ static void finish_closing(hf__core *core)
 static void start_ahead(hf__core *core, hf__call *call)
 {
     hf__call *ahead = call->ahead;
+    ahead->taken = true;
     ahead->timer.kind = HF__TIMER_CALL;
     ahead->behind = call;
     hf__query_start(core, ahead);
@@ -234,6 +235,7 @@ static void start_ahead(hf__core *core, hf__call *call)
 
 static void start_call(hf__core *core, hf__call *call)
 {
+    call->taken = true;
     call->timer.kind = HF__TIMER_CALL;
     switch (call->kind) {
     case HF__CALL_ACQUIRE:

@@ -115,6 +115,7 @@ typedef struct hf__call {
     bool is_operation;      /* the driver's: part of an hf__operation, no thread waits for it */
 
     bool cancelled; /* acquire: asked to, perhaps before it was started */
+    bool taken;     /* started: it has, or had, what belongs to the call */
     bool done;      /* error.status is the outcome */
     hf_error error;
 

@@ -36,8 +36,9 @@ hf__driver *
 hf__driver_new(const hf__driver_config *config); /* NULL: memory, threads, descriptors */
 
 /* Starts the call and returns when it is done, with its outcome. HF_ECLOSED or HF_EFORKED and a
- * call that is not done: it was not started, because the driver is stopped or belongs to the parent
- * process; the handle of a hold that was to be released is taken back all the same. */
+ * call that is not taken: it was not started, because the driver is stopped or belongs to the
+ * parent process; the handle of a hold that was to be released is taken back all the same.
+ * HF_EFORKED and one that is taken but not done: a callback has forked, and this is the child. */
 hf_status hf__driver_call(hf__driver *driver, hf__call *call);
 /* Releases without waiting; the outcome as in hf_release_nowait(). Takes the handle in any case. */
 hf_status hf__driver_let_go(hf__driver *driver, hf_hold *hold);

@@ -3,6 +3,8 @@
  * wants: what is made of its answers, of silence and of too little memory, and what becomes of the
  * hold. */
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <holdfast_store.h>
 
@@ -154,6 +156,63 @@ static void several_servers_are_not_written_to(void **state)
     assert_int_equal(hf_close(client), HF_OK);
 }
 
+/* ---- A callback that forks ---- */
+
+static pid_t child = -1;
+
+static void fork_here(void)
+{
+    child = fork();
+}
+
+typedef hf_status call_function(hf_client *client, hf_hold **hold);
+
+static hf_status call_read(hf_client *client, hf_hold **hold)
+{
+    (void)hold;
+    return hf_value_read(client, "v", 0, NULL, 0, &length, &number, NULL);
+}
+
+static hf_status call_write(hf_client *client, hf_hold **hold)
+{
+    (void)client;
+    return hf_write_held_and_release(hold, ONE, NULL);
+}
+
+static hf_status call_acquire(hf_client *client, hf_hold **hold)
+{
+    hf_hold *other = NULL;
+    (void)hold;
+    hf_status status = hf_acquire(client, "y", NULL, &other, NULL);
+    hf_release(&other, NULL);
+    return status;
+}
+
+/* In the child, the call has ended in the middle: what belonged to it is freed with the client. */
+static void a_call_in_which_somebody_forks(void **state)
+{
+    (void)state;
+    static call_function *const calls[] = {call_read, call_write, call_acquire};
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        hf_client *client = OPEN(LOGGED, .own_loop = true, .links = 1);
+        hf_hold *hold = acquire(client, "x", NULL);
+        WIRES(cut_after = 0); /* so that something is logged */
+        arm(fork_here);
+        hf_status status = calls[i](client, &hold);
+        if (child == 0) {
+            hf_release(&hold, NULL);
+            hf_close(client);
+            _exit(status == HF_EFORKED ? 0 : 1);
+        }
+        int ended = -1;
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_int_equal(ended, 0);
+        hf_release(&hold, NULL);
+        assert_int_equal(hf_close(client), HF_OK);
+    }
+}
+
 /* ---- Memory ---- */
 
 static void expect_honest(hf_status status)
@@ -198,6 +257,7 @@ int main(void)
         SEEING(no_two_calls_have_the_same_word),
         BOTH(a_hold_of_a_closed_client_is_freed),
         SEEING(several_servers_are_not_written_to),
+        SEEING(a_call_in_which_somebody_forks),
         BOTH(every_allocation_fails_once),
     };
     wired_install_gate();
