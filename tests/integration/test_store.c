@@ -7,7 +7,7 @@
 
 #include <holdfast_store.h>
 
-#include "fixture.h"
+#include "quorum.h"
 
 #define SET(name, text)                                              \
     {                                                                \
@@ -514,6 +514,25 @@ static void a_key_that_is_denied_is_named(void **state)
     (void)raw(server, "ACL DELUSER writer");
 }
 
+/* ---- Several servers ------------------------------------------------------------------------- */
+
+/* The lock is at a majority, the data would be at one: only a fence helps there. */
+static void a_hold_of_a_quorum_writes_with_its_fence(void **state)
+{
+    (void)state;
+    quorum_start(3);
+    server = quorum.servers[0];
+    open_client_at(quorum_urls(3), &third, HF_CLIENT(PATIENT));
+    open_client(&bob);
+    hold = acquire_with(third, HF_ACQUIRE(NO_RENEWAL_SOON));
+    expect_invalid(WRITES(SET("a", "1")), 1, "quorum");
+    EXPECT(HF_EINVAL,
+           hf_write_fenced(third, "lock", 0, hf_fence(hold), ONE("a", "1"), NULL, &error));
+    EXPECT(HF_OK, hf_write_fenced(bob, "lock", 0, hf_fence(hold), ONE("a", "1"), NULL, &error));
+    EXPECT_KEY("a", "1");
+    release(&hold);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, close_clients)
@@ -542,5 +561,9 @@ int main(void)
         TEST(side_keys_under_a_prefix_are_not_written),
         TEST(a_key_that_is_denied_is_named),
     };
-    return cmocka_run_group_tests_name("store", tests, start_server, end_server);
+    const struct CMUnitTest several[] = {
+        cmocka_unit_test_teardown(a_hold_of_a_quorum_writes_with_its_fence, quorum_end),
+    };
+    int failed = cmocka_run_group_tests_name("store", tests, start_server, end_server);
+    return failed + cmocka_run_group_tests_name("store, several servers", several, NULL, NULL);
 }
