@@ -55,10 +55,11 @@ static hf_status say_nonsense(hf_error *error)
     return hf__fail(error, HF_ESERVER, "the server's answer about ids makes no sense");
 }
 
+/* The last second is left out: the id behind the last one must be a number too. */
 static hf_status take_block(int64_t part, int64_t sequence, int64_t count, hf__ids_block *block,
                             hf_error *error)
 {
-    if (part < 0 || part >= parts)
+    if (part < 0 || part >= parts - 1)
         return hf__fail(error, HF_ESERVER, "the epoch of these ids is used up, or is yet to come");
     *block = (hf__ids_block){hf__ids_make(part, sequence), count};
     return hf__ok(error);
