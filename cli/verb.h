@@ -18,7 +18,7 @@ struct verb {
 };
 
 extern const struct verb verb_run, verb_acquire, verb_renew, verb_release, verb_check, verb_wait,
-    verb_status, verb_ls, verb_revoke, verb_stock, verb_doctor, verb_server;
+    verb_status, verb_ls, verb_revoke, verb_id, verb_stock, verb_doctor, verb_server;
 
 extern const struct verb *const verbs[]; /* ends with NULL */
 
