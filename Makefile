@@ -11,7 +11,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test test-poll tsan sim sim-quorum sim-build mutants chaos fuzz demo record bench install uninstall deb \
+.PHONY: all test test-poll tsan sim sim-quorum sim-build mutants chaos ids-storm fuzz demo record bench install uninstall deb \
         deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
@@ -71,6 +71,11 @@ mutants: sim-build
 
 chaos: sim-build
 	@$(BUILD)/sim/tests/chaos/holdfast-chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+# Sixteen processes take so many ids, while some of them and the server are killed.
+IDS := 10000000
+ids-storm: sim-build
+	@$(BUILD)/sim/tests/integration/integration_ids_storm $(IDS)
 
 fuzz:
 	@tools/install-packages clang libclang-rt-14-dev

@@ -19,18 +19,20 @@
  * grow over all processes: whoever asks after another one was answered, anywhere, gets a larger id.
  * Threads that ask together share a round trip. A LEASED one, the default, reserves blocks of ids
  * ahead and hands them out without a message, tens of millions a second: they are unique over all
- * processes, and grow within each. The size of blocks follows the rate. Both kinds may be used for
- * one name, in any number of processes.
+ * processes, and grow within each. The size of blocks follows the rate, so that one lasts for about
+ * a second, and ids that were reserved more than 10 seconds ago are dropped rather than handed out
+ * (but not while no server can be reached). Both kinds may be used for one name, in any number of
+ * processes.
  *
  * Unique means: no two calls for one name get the same id, also after crashes, after the server was
  * restarted and has forgotten everything, after a replica took its place that had not heard of the
  * last ids, and after clocks were set. This takes for granted, and docs/safety.md has it in full:
  *   - clocks of servers that follow each other are at most max_skew_s apart, also before and after
  *     a restart. With a server process that does not know where the last one stopped, the time part
- *     jumps ahead by 2 * max_skew_s + 1 seconds; and each client tells the highest id that it has
+ *     jumps ahead by 2 * max_skew_s + 1 seconds; and each generator tells the highest id that it has
  *     ever been given, which is never gone below
- *   - servers that forget do so at most once within max_skew_s, unless a client that has seen the
- *     newest ids is still there
+ *   - servers that forget do so at most once within max_skew_s (which does not matter while it is
+ *     one clock that they have), unless a generator that has seen the newest ids is still there
  *   - all who use a name have the same epoch_s (which is checked) and max_skew_s
  *
  * On a quorum blocks are reserved under a lock of its own, and count when a majority of the servers
@@ -84,7 +86,8 @@ typedef struct hf_ids_options {
  * HF_EFORKED: it is NULL. */
 HF_API hf_status hf_ids_open(hf_client *client, const char *name, const hf_ids_options *options,
                              hf_ids **ids, hf_error *error);
-HF_API void hf_ids_close(hf_ids *ids); /* NULL is fine */
+/* NULL is fine. Waits for a block that is being fetched, for at most call_timeout_ms. */
+HF_API void hf_ids_close(hf_ids *ids);
 
 /* The next id. Mostly without waiting if they are leased; never longer than call_timeout_ms of the
  * client. While the server is gone, a leased generator goes on with what it has fetched; then, or

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A generator of ids as its files see it: ids.c (opening, closing, what ids say), ids_reserve.c (at
- * the servers), ids_lease.c (blocks that were reserved ahead) and ids_order.c (one after the other,
+ * the servers), ids_lease.c and ids_fetch.c (blocks, reserved ahead) and ids_order.c (in one order,
  * over all processes). */
 #ifndef HF_API_IDS_H
 #define HF_API_IDS_H
