@@ -125,13 +125,14 @@ static bool take(struct worker *worker, enum kind kind, int64_t *ids, int count)
                      ? hf_ids_next(worker->ids[kind], ids, &worker->error)
                      : hf_ids_next_batch(worker->ids[kind], ids, (size_t)count, &worker->error);
     while (status == HF_EUNAVAILABLE || status == HF_EUNKNOWN);
-    return status == HF_OK;
+    return status == HF_OK && atomic_load(&shared->failures) == 0; /* one is enough */
 }
 
 /* Leased ids would all be gone before anything happens: they keep step with the ordered ones. */
 static void keep_step(enum kind kind)
 {
-    while (kind != ORDERED && atomic_load(&shared->taken[ORDERED]) < quota[ORDERED] &&
+    while (kind != ORDERED && atomic_load(&shared->failures) == 0 &&
+           atomic_load(&shared->taken[ORDERED]) < quota[ORDERED] &&
            atomic_load(&shared->taken[kind]) * quota[ORDERED] >
                (atomic_load(&shared->taken[ORDERED]) + 1000) * quota[kind])
         sleep_ms(1);
@@ -191,7 +192,7 @@ static void work_in_threads(int line, void *arg)
         (void)pthread_join(workers[i].thread, NULL);
     for (int i = 0; i < THREADS; i++)
         if (workers[i].error.status != HF_OK)
-            why = workers[i].error;
+            why = workers[i].error; /* what is said for somebody else's failure is "done" */
     for (int i = 0; i < KINDS; i++)
         hf_ids_close(ids[i]);
     (void)hf_close(client);
