@@ -13,7 +13,11 @@
 #include "base/shuffle.h"
 #include "core/ids.h"
 
-enum { HF__IDS_SLOTS = 4, HF__IDS_BLOCK_MAX = 1 << 24, HF__CACHE_LINE = 64 };
+enum {
+    HF__IDS_SLOTS = 4,
+    HF__IDS_BLOCK_MAX = 1 << 24,
+    HF__CACHE_LINE = 128 /* and its neighbour */
+};
 
 typedef struct hf__ids_slot { /* a block, for those who have no lock */
     atomic_uint_fast64_t generation;

@@ -109,6 +109,25 @@ static void leased_ones_are_unique_and_grow_for_each(void **state)
     }
 }
 
+/* A thread keeps what it has taken for itself of a few of them only. */
+static void many_generators_by_thread(void **state)
+{
+    (void)state;
+    enum { MANY = 6, EACH = 40 };
+    hf_ids *many[MANY];
+    int64_t all[MANY * EACH];
+    for (int i = 0; i < MANY; i++)
+        many[i] = open_ids(alice, HF_IDS(.by_thread = true));
+    for (int i = 0; i < MANY * EACH; i++) {
+        all[i] = next(many[i % MANY]);
+        assert_true(i < MANY || all[i] > all[i - MANY]);
+        for (int j = 0; j < i; j++)
+            assert_true(all[j] != all[i]);
+    }
+    for (int i = 0; i < MANY; i++)
+        hf_ids_close(many[i]);
+}
+
 static void ordered_ones_grow_over_all(void **state)
 {
     (void)state;
@@ -450,6 +469,28 @@ static void closing_the_client_ends_calls_that_wait(void **state)
     EXPECT_STATUS(HF_ECLOSED, status);
 }
 
+/* Nobody waits for a round that is stuck, and then as long again for its own. */
+static void those_who_wait_together_give_up_in_time(void **state)
+{
+    (void)state;
+    enum { TIMEOUT_MS = 1500 };
+    EXPECT_STATUS(HF_OK, hf_close(alice));
+    open_client_with(&alice, HF_CLIENT(.call_timeout_ms = TIMEOUT_MS, .reply_timeout_ms = 5000));
+    ids = open_ids(alice, HF_IDS(.ordered = true));
+    start_takers(4, ids);
+    for (int i = 0; i < 4; i++)
+        WAIT_UNTIL(atomic_load(&takers[i].taken) > 10, 10000);
+    redis_server_freeze(server);
+    int64_t start = now_ms();
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(takers[i].thread, NULL), 0);
+        assert_true(takers[i].status == HF_EUNAVAILABLE || takers[i].status == HF_EUNKNOWN);
+    }
+    EXPECT_TOOK(start, 0, TIMEOUT_MS);
+    redis_server_thaw(server);
+    WAIT_UNTIL(hf_ids_next(ids, &(int64_t){0}, NULL) == HF_OK, 10000);
+}
+
 static void a_generator_has_one_thread_while_it_is_open(void **state)
 {
     (void)state;
@@ -530,6 +571,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_id_says_when_it_was_reserved),
         TEST(leased_ones_are_unique_and_grow_for_each),
+        TEST(many_generators_by_thread),
         TEST(ordered_ones_grow_over_all),
         TEST(batches_of_any_size),
         TEST(a_key_hides_what_an_id_says),
@@ -545,6 +587,7 @@ int main(void)
         TEST(ordered_ones_wait_for_it_as_long_as_a_call_may),
         TEST(a_child_gets_none),
         TEST(closing_the_client_ends_calls_that_wait),
+        TEST(those_who_wait_together_give_up_in_time),
         TEST(a_generator_has_one_thread_while_it_is_open),
         TEST(without_threads_in_a_loop_of_ones_own),
         TEST(a_callback_gets_what_is_there_and_never_waits),
