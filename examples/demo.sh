@@ -1,16 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Runs the library's demo, holdfast-demo, against a redis-server of its own: a unix socket in a
-# temporary folder, no port. However this script ends, server and folder go with it; should it be
-# killed outright, the kernel takes the server down. The demo waits for the server itself, because
-# a client can. (The demo of the command is tools/demo.)
+# Runs the library's demo, holdfast-demo, or the flash sale, against a redis-server of its own: a
+# unix socket in a temporary folder, no port. However this script ends, server and folder go with it;
+# should it be killed outright, the kernel takes the server down. The programs wait for the server
+# themselves, because a client can. (The demo of the command is tools/demo.)
 #
 #     examples/demo.sh [BUILD_DIR]
+#     examples/demo.sh BUILD_DIR flashsale [OPTIONS]       a SQLite file in the folder, unless --db
 set -u
 
 build=${1:-build}
-demo=$build/examples/holdfast-demo
+which=${2:-demo}
+[ $# -lt 2 ] || shift 2
+demo=$build/examples/holdfast-$which
 folder= server= story=
 
 clean_up() {
@@ -39,8 +42,13 @@ $die_with_us redis-server --port 0 --unixsocket "$folder/redis.sock" --dir "$fol
     --save '' --appendonly no --daemonize no >"$folder/redis.log" 2>&1 &
 server=$!
 
+url=unix://$folder/redis.sock
+case $which in
+demo) set -- "$url" "$folder" ;;
+*) set -- --redis "$url" --db "$folder/sale.db" "$@" ;;
+esac
 # In the background, because only `wait` lets a trap run at once.
-"$demo" "unix://$folder/redis.sock" "$folder" &
+"$demo" "$@" &
 story=$!
 wait "$story"
 code=$?
