@@ -11,8 +11,8 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test test-poll tsan sim sim-quorum sim-build mutants chaos ids-storm fuzz demo record bench install uninstall deb \
-        deb-test format packages clean
+.PHONY: all test test-poll test-sql tsan sim sim-quorum sim-build mutants chaos ids-storm fuzz demo record bench install \
+        uninstall deb deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
 all:
@@ -36,6 +36,13 @@ test-poll: packages all
 	@cmake --build $(BUILD)/poll
 	@$(CTEST) --test-dir $(BUILD)/poll -L unit -R '$(POLL)'
 	@$(CTEST) --test-dir $(BUILD)/poll $(TWICE) -R '$(POLL)'
+
+# The fence guard and the flash sale on PostgreSQL and MariaDB, which are started for this.
+test-sql:
+	@tools/install-packages postgresql mariadb-server libpq-dev libmariadb-dev
+	@$(CMAKE) -B $(BUILD)/asan $(ASAN) -DHOLDFAST_RELEASE_DIR=$(CURDIR)/$(BUILD) >/dev/null
+	@cmake --build $(BUILD)/asan --target sql_fence holdfast-flashsale
+	@tools/test-sql $(BUILD)/asan
 
 tsan: packages all
 	@$(CMAKE) -B $(BUILD)/tsan $(TSAN) -DHOLDFAST_RELEASE_DIR=$(CURDIR)/$(BUILD) >/dev/null
@@ -86,6 +93,8 @@ fuzz:
 
 demo: packages all
 	@tools/demo $(BUILD)
+	@echo; examples/demo.sh $(BUILD) flashsale
+	@echo; examples/demo.sh $(BUILD) flashsale --chaos --only 3,4,5,6
 
 # The picture of the README; takes as long as it plays.
 record: packages all
