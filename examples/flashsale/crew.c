@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RUN_LIMIT_US (120 * 1000000LL)
+#define RUN_LIMIT_S  120
+#define RUN_LIMIT_US (RUN_LIMIT_S * 1000000LL)
 #define LOOK_US      2000
 
 volatile sig_atomic_t sale_interrupted;
@@ -103,8 +104,11 @@ void crew_run(struct sale *sale, struct crew_report *report)
         report->good = members[i].pid > 0;
     }
     while (report->good && working > 0 && !sale_interrupted) {
-        report->good =
-            crew_look(sale, members, &working, report) && now_us() - began_us < RUN_LIMIT_US;
+        report->good = crew_look(sale, members, &working, report);
+        if (now_us() - began_us > RUN_LIMIT_US) {
+            fprintf(stderr, "flashsale: no end after %d s\n", RUN_LIMIT_S);
+            report->good = false;
+        }
         screen_progress(sale, now_us() - began_us);
         if (working > 0)
             usleep(LOOK_US);

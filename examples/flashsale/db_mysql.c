@@ -27,7 +27,7 @@ static void library_begin(void)
     mysql_library_init(0, NULL, NULL);
 }
 
-/* Cuts `text` at the first of `separators` and returns what is behind it. */
+/* Cuts `text` at the first separator and returns what is behind it; NULL: there is none. */
 static char *cut(char *text, char separator)
 {
     char *at = text == NULL ? NULL : strchr(text, separator);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: flashsale [OPTIONS]\n"
+    "usage: holdfast-flashsale [OPTIONS]\n"
     "Sells few items to many buyers, in six ways, and counts what came of it.\n"
     "  --redis URL      the Redis server (default redis://localhost); names begin with flashsale:\n"
     "  --db URL         a file (SQLite), postgres://... or mysql://...; the tables flashsale_item\n"
@@ -83,12 +83,17 @@ static bool take(struct options *options, int option, const char *value)
 
 bool options_parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"redis", required_argument, NULL, 'r'},     {"db", required_argument, NULL, 'd'},
-        {"buyers", required_argument, NULL, 'b'},    {"stock", required_argument, NULL, 's'},
-        {"processes", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'},
-        {"chaos", no_argument, NULL, 'c'},           {"only", required_argument, NULL, 'o'},
-        {"seed", required_argument, NULL, 'e'},      {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"redis", required_argument, NULL, 'r'},
+                                          {"db", required_argument, NULL, 'd'},
+                                          {"buyers", required_argument, NULL, 'b'},
+                                          {"stock", required_argument, NULL, 's'},
+                                          {"processes", required_argument, NULL, 'p'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"chaos", no_argument, NULL, 'c'},
+                                          {"only", required_argument, NULL, 'o'},
+                                          {"seed", required_argument, NULL, 'e'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     *options = (struct options){.buyers = 1000,
                                 .stock = 100,
                                 .processes = 4,
@@ -98,6 +103,10 @@ bool options_parse(int argc, char **argv, struct options *options)
     memset(options->chosen, true, sizeof options->chosen);
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            exit(0);
+        }
         if (take(options, option, optarg))
             continue;
         fputs(usage, stderr);
