@@ -36,6 +36,7 @@ static const sim_command commands[] = {
     {"hlen", 2, 0, sim_run_hlen},
     {"hmget", -3, 0, sim_run_hmget},
     {"hset", -4, W, sim_run_hset},
+    {"hvals", 2, 0, sim_run_hvals},
     {"incr", 2, W, sim_run_incr},
     {"incrby", 3, W, sim_run_incrby},
     {"info", -1, 0, sim_run_info},
@@ -52,6 +53,7 @@ static const sim_command commands[] = {
     {"pttl", 2, 0, sim_run_pttl},
     {"publish", 3, CH, sim_run_publish},
     {"pubsub", -2, 0, sim_run_pubsub},
+    {"rename", 3, W, sim_run_rename},
     {"rpop", -2, W, sim_run_rpop},
     {"rpush", -3, W, sim_run_rpush},
     {"scan", -2, 0, sim_run_scan},
@@ -63,6 +65,7 @@ static const sim_command commands[] = {
     {"time", 1, 0, sim_run_time},
     {"ttl", 2, 0, sim_run_ttl},
     {"type", 2, 0, sim_run_type},
+    {"unlink", -2, W, sim_run_del}, /* which differs in who frees the memory */
     {"unsubscribe", -1, NS | SUB, sim_run_unsubscribe},
     {"zadd", -4, W, sim_run_zadd},
     {"zcard", 2, 0, sim_run_zcard},

@@ -81,7 +81,7 @@ void sim_run_hgetall(sim_call *call)
     }
 }
 
-void sim_run_hkeys(sim_call *call)
+static void reply_halves(sim_call *call, bool values)
 {
     sim_key *key = NULL;
     if (!sim_call_key(call, 1, SIM_HASH, &key))
@@ -89,7 +89,18 @@ void sim_run_hkeys(sim_call *call)
     size_t count = key != NULL ? key->count : 0;
     sim_reply_array(call->out, count);
     for (size_t i = 0; i < count; i++)
-        sim_reply_bulk(call->out, sim_bytes_slice(&key->items[i].name));
+        sim_reply_bulk(call->out,
+                       sim_bytes_slice(values ? &key->items[i].value : &key->items[i].name));
+}
+
+void sim_run_hkeys(sim_call *call)
+{
+    reply_halves(call, false);
+}
+
+void sim_run_hvals(sim_call *call)
+{
+    reply_halves(call, true);
 }
 
 void sim_run_hdel(sim_call *call)

@@ -17,6 +17,18 @@ void sim_run_del(sim_call *call)
     sim_reply_integer(call->out, removed);
 }
 
+void sim_run_rename(sim_call *call)
+{
+    sim_key *key = sim_key_find(call->keys, call->words[1]);
+    if (key == NULL) {
+        sim_reply_error(call->out, "ERR no such key");
+        return;
+    }
+    if (!sim_equal(call->words[1], call->words[2]))
+        sim_key_rename(call->keys, key, call->words[2]);
+    sim_reply_ok(call->out);
+}
+
 void sim_run_exists(sim_call *call)
 {
     int64_t found = 0;

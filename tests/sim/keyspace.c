@@ -132,6 +132,24 @@ sim_key *sim_key_find(sim_keyspace *keyspace, hf__slice name)
     return NULL;
 }
 
+/* What is in it moves over; the key itself is a new one, as far as the order is concerned. */
+void sim_key_rename(sim_keyspace *keyspace, sim_key *key, hf__slice name)
+{
+    sim_key *old = sim_key_find(keyspace, name);
+    if (old != NULL)
+        sim_key_remove(keyspace, old);
+    sim_key *made = sim_key_add(keyspace, name, key->type);
+    made->expiry_ms = key->expiry_ms;
+    made->value = key->value;
+    made->items = key->items;
+    made->count = key->count;
+    made->capacity = key->capacity;
+    key->value = (sim_bytes){NULL, 0};
+    key->items = NULL;
+    key->count = key->capacity = 0;
+    sim_key_remove(keyspace, key);
+}
+
 void sim_keyspace_expire(sim_keyspace *keyspace)
 {
     sim_key *key = keyspace->keeps_expired ? NULL : keyspace->oldest;

@@ -50,6 +50,8 @@ void sim_keyspace_expire(sim_keyspace *keyspace); /* deletes what has expired, i
 sim_key *sim_key_find(sim_keyspace *keyspace, hf__slice name); /* NULL: none, or it has expired */
 sim_key *sim_key_add(sim_keyspace *keyspace, hf__slice name, sim_type type); /* must not be there */
 void sim_key_remove(sim_keyspace *keyspace, sim_key *key);
+/* Another key of that name goes. */
+void sim_key_rename(sim_keyspace *keyspace, sim_key *key, hf__slice name);
 bool sim_key_expired(const sim_keyspace *keyspace, const sim_key *key);
 const char *sim_type_name(sim_type type);
 

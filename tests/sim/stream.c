@@ -11,6 +11,11 @@
  *   $f $b        a score, the bound of a range; both may be nonsense
  *   $t $T $A $P  expiries that are far away: in ms, in s, as an instant; and an instant long past
  *   $1 to $8     SHA-1 of acquire, release, renew, revoke, break, inspect, refresh, observe
+ *   $*name       SHA-1 of any other script
+ *   $D           where ids stand; $V a value, $G the guard of writes
+ *   $I           an item of stock; $R $J $U $Z its requests, old requests, users, reservations
+ *   $X $Y $K     a server process, a request, a user
+ *   $E           a time part that is far ahead of all clocks
  *   $B           a fence that is far ahead of all clocks, so that both servers count on from it
  *   $g $_        a pattern; nothing
  *   $e           a script
@@ -67,9 +72,9 @@ static size_t below(sim_stream *stream, size_t limit)
 void stream_key(int key, char name[16])
 {
     /* Four keys of each, eight locks with their side keys. */
-    static const char kinds[] = "shlzLLQQFFWWOO";
+    static const char kinds[] = "shlzLLQQFFWWOODVGIRJUZ";
     int kind = key / 4;
-    int number = kind >= 4 ? key % 8 : key % 4;
+    int number = kind >= 4 && kind < 14 ? key % 8 : key % 4;
     (void)snprintf(name, 16, "%c%d", kinds[kind], number);
 }
 
@@ -134,6 +139,32 @@ static void add_lock(sim_stream *stream, char kind)
     if (kind == 'L' || kind == 'q' || stream->count == 1) /* the first key of a command */
         stream->lock = (int)below(stream, 8);
     add_number(stream, name, stream->lock);
+}
+
+/* What belongs to an item has its number. */
+static void add_store(sim_stream *stream, char kind)
+{
+    static const char *const processes[] = {"run-a", "run-a", "run-a", "run-b"};
+    char name[2] = {kind, '\0'};
+    if (strchr("DVGI", kind) != NULL || stream->count == 1)
+        stream->item = (int)below(stream, 4);
+    if (kind == 'X')
+        add_text(stream, processes[below(stream, COUNT(processes))]);
+    else if (kind == 'Y')
+        add_number(stream, "request", (int64_t)below(stream, 10));
+    else if (kind == 'K')
+        add_number(stream, "user ", (int64_t)below(stream, 3));
+    else if (kind == 'E')
+        add_number(stream, "", 1900000000 + (int64_t)below(stream, 6));
+    else
+        add_number(stream, name, stream->item);
+}
+
+static void add_script(sim_stream *stream, hf__slice name)
+{
+    for (size_t i = 0; i < HF__SCRIPT_COUNT; i++)
+        if (sim_equal(name, hf__slice_text(hf__scripts[i].name)))
+            add_text(stream, hf__scripts[i].sha1);
 }
 
 /* Three clients of ours with two holds each, and a foreigner. */
@@ -213,6 +244,8 @@ static void add_random(sim_stream *stream, char kind)
         add_expiry(stream, kind);
     else if (strchr("12345678", kind) != NULL)
         add_text(stream, hf__scripts[kind - '1'].sha1);
+    else if (strchr("DVGIRJUZXYKE", kind) != NULL)
+        add_store(stream, kind);
     else if (strchr("H!C", kind) != NULL)
         add_hold(stream, kind);
     else if (strchr("rjd", kind) != NULL)
@@ -251,7 +284,9 @@ static void fill(sim_stream *stream, const char *template)
     stream->text_length = 0;
     while (*template != '\0') {
         size_t length = strcspn(template, " ");
-        if (template[0] == '$')
+        if (template[0] == '$' && template[1] == '*')
+            add_script(stream, (hf__slice){template + 2, length - 2});
+        else if (template[0] == '$')
             add_random(stream, template[1]);
         else
             add_word(stream, (hf__slice){template, length});
@@ -276,7 +311,12 @@ static void disturb(sim_stream *stream)
 
 void stream_next(sim_stream *stream)
 {
-    if (below(stream, 5) < 2) {
+    size_t dice = below(stream, 6);
+    if (dice == 0) {
+        fill(stream, stream_store_templates[below(stream, stream_store_template_count)]);
+        return;
+    }
+    if (dice < 3) {
         fill(stream, stream_lock_templates[below(stream, stream_lock_template_count)]);
         /* Flushing the scripts every few commands would leave little to run. */
         if (sim_is(stream->words[0], "SCRIPT") && below(stream, 8) > 0)

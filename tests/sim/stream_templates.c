@@ -36,7 +36,8 @@ const char *const stream_templates[] = {
     "ZRANGEBYSCORE $z $b $b REV", "ZREMRANGEBYSCORE $z $b $b", "ZREMRANGEBYRANK $z $i $i",
     "ZREMRANGEBYRANK $z $n $n", "ZREVRANGE $z 0 0 WITHSCORES", "ZREVRANGE $z $i $i",
     "ZREVRANGE $z $n $n", "ZREVRANGE $z 0 -1 LIMIT 0 1", "ZREVRANGE $z 0 -1 REV", "ZREVRANGE $k 0 -1",
-    "HKEYS $h", "HKEYS $k", "ZRANK $z $m", "ZCOUNT $z $b $b", "ZPOPMIN $z", "ZPOPMIN $z $i",
+    "HKEYS $h", "HKEYS $k", "HVALS $h", "HVALS $k", "RENAME $k $k", "RENAME $h $h", "RENAME $s $k",
+    "UNLINK $k $k", "UNLINK $l", "ZRANK $z $m", "ZCOUNT $z $b $b", "ZPOPMIN $z", "ZPOPMIN $z $i",
     "ZPOPMIN $z $n", "ZSCORE $q $!", "ZSCORE $q $!", "ZCARD $q", "ZREM $q $!", "PTTL $q", "DEL $q",
     "ZREVRANGEBYSCORE $z $b $b", "ZREVRANGEBYSCORE $z $b $b WITHSCORES",
     "ZREVRANGEBYSCORE $z +inf $b WITHSCORES LIMIT $i $i", "ZREVRANGEBYSCORE $z $b $b LIMIT $n $i",
@@ -89,6 +90,44 @@ const char *const stream_lock_templates[] = {
     "HSET $W $H $d", "HSET $W $H nonsense", "ZREVRANGE $Q 0 0", "PUBSUB NUMSUB $C", "PUBLISH $C $v",
 };
 
+#define ITEM "5 $I $R $J $U $Z "
+
+/* Ids are far ahead of the clock, and reservations, and what is remembered, last for long or not at
+ * all: nothing hangs on the moment between the two clocks. */
+const char *const stream_store_templates[] = {
+    "EVALSHA $*ids 1 $D $X 0 0 5 $i $E 0", "EVALSHA $*ids 1 $D $X 0 0 5 100 $E $i",
+    "EVALSHA $*ids 1 $D $X 1 0 5 1 $E 100", "EVALSHA $*ids 1 $D $X 0 0 0 4294967290 $E 0",
+    "EVALSHA $*ids 1 $D $X 0 7 5 1 $E 0", "EVALSHA $*ids 1 $D $X 0 5000000000 5 1 $E 0",
+    "EVALSHA $*ids 1 $D $X 0 0 $N 1 $E 0", "EVALSHA $*ids 1 $D $X 0 0 5 1 2147483640 0",
+    "EVALSHA $*ids_vote 1 $D $X 0 0 $B", "EVALSHA $*ids_vote 1 $D $X 0 0 $B $E 100",
+    "EVALSHA $*ids_vote 1 $D $X 0 7 $B", "EVALSHA $*ids_vote 1 $D $X 0 0 1 $E 7", "GET $D", "DEL $D",
+    "SET $D $v",
+    "EVALSHA $*stock_set " ITEM "$X 0 100 $Y 3 0 $t", "EVALSHA $*stock_set " ITEM "$X 0 20 $Y 0 0 0",
+    "EVALSHA $*stock_set " ITEM "$X 1 7 $Y -1 $t 0", "EVALSHA $*stock_set " ITEM "$X 1 5 $Y 0 0 $t $_",
+    "EVALSHA $*stock_set " ITEM "$X 0 50 $Y 9 0 0 $Y", "EVALSHA $*stock_set " ITEM "$X 0 50 $Y 0 0 0 $Y",
+    "EVALSHA $*stock_set " ITEM "$X 0 $N $Y 0 0 0",
+    "EVALSHA $*stock_take " ITEM "$X 0 t 1 $Y 0 0 $K", "EVALSHA $*stock_take " ITEM "$X 0 t 2 $Y 1 0 $K",
+    "EVALSHA $*stock_take " ITEM "$X 1 t 3 $Y 0 0 $_", "EVALSHA $*stock_take " ITEM "$X 0 t 30 $Y 1 0 $K",
+    "EVALSHA $*stock_take " ITEM "$X 0 r 1 $Y 0 $t $K", "EVALSHA $*stock_take " ITEM "$X 0 r 1 $Y 0 0 $K",
+    "EVALSHA $*stock_take " ITEM "$X 0 r 2 $Y 1 0 $_", "EVALSHA $*stock_take " ITEM "$X 1 r 4 $Y 0 0 $K",
+    "EVALSHA $*stock_take " ITEM "$X 0 r $i $Y 0 0 $K", "EVALSHA $*stock_take " ITEM "$X 0 t $N $Y 0 0 $K",
+    "EVALSHA $*stock_settle " ITEM "$X 0 c $Y", "EVALSHA $*stock_settle " ITEM "$X 0 c $Y",
+    "EVALSHA $*stock_settle " ITEM "$X 0 x $Y", "EVALSHA $*stock_settle " ITEM "$X 0 x $Y",
+    "EVALSHA $*stock_put " ITEM "$X 0 p 1 $Y 0 1000 $K", "EVALSHA $*stock_put " ITEM "$X 1 p 2 $Y 1 1000 $_",
+    "EVALSHA $*stock_put " ITEM "$X 0 n 5 $Y 0 120 $_", "EVALSHA $*stock_put " ITEM "$X 0 n 5 $Y 0 1 $_",
+    "EVALSHA $*stock_look " ITEM "$X 0", "EVALSHA $*stock_look " ITEM "$X 0 count",
+    "EVALSHA $*stock_look " ITEM "$X 0 count", "HGETALL $I", "HGETALL $U", "HGET $R $Y", "HGET $J $Y",
+    "HLEN $R", "HLEN $J", "ZCARD $Z", "ZREM $Z $Y", "HDEL $R $Y", "HSET $R $Y $v", "HDEL $U $K", "DEL $I",
+    "EVALSHA $*value 1 $V $X 0", "EVALSHA $*value 1 $V $X 0 $Y 0 $v", "EVALSHA $*value 1 $V $X 0 $Y $B $v",
+    "EVALSHA $*value 1 $V $X 1 $Y $B $v", "EVALSHA $*value 1 $V $X 0 $Y $B", "HSET $V version $B by x",
+    "HSET $V version $B by x value $v", "HGETALL $V", "DEL $V",
+    "EVALSHA $*write_held 4 $L $O $s $k $X 0 $H $_ s $v 0 d $_ 0",
+    "EVALSHA $*write_held 4 $L $O $s $s $X 0 $H $_ s $v $t s $v 0",
+    "EVALSHA $*write_held 3 $L $O $s $X 1 $H $o s $v $t", "EVALSHA $*write_held 3 $L $O $s $X 0 $H $o d $_ 0",
+    "EVALSHA $*write_fenced 3 $G $s $k $X 0 $B s $v 0 d $_ 0", "EVALSHA $*write_fenced 2 $G $s $X 0 $B s $v $t",
+    "EVALSHA $*write_fenced 2 $G $s $X 0 1 s $v 0", "GET $G", "DEL $G",
+};
+
 const char *const stream_short_templates[] = {
     "SET %s v PX %d", "SET %s v PX %d", "EVALSHA $1 5 %s none F7 none none short %d 500000 1 0",
     "PEXPIRE %s %d", "PEXPIRE %s %d", "EVALSHA $2 5 none %s F7 W7 O7 hold1 %d 500000",
@@ -98,5 +137,7 @@ const char *const stream_short_templates[] = {
 const size_t stream_template_count = sizeof(stream_templates) / sizeof(stream_templates[0]);
 const size_t stream_lock_template_count =
     sizeof(stream_lock_templates) / sizeof(stream_lock_templates[0]);
+const size_t stream_store_template_count =
+    sizeof(stream_store_templates) / sizeof(stream_store_templates[0]);
 const size_t stream_short_template_count =
     sizeof(stream_short_templates) / sizeof(stream_short_templates[0]);
