@@ -61,6 +61,9 @@ static void carry_out(world *w, int index, const hf__action *action)
                 actor_call_done(w, index, i);
         if (action->call == &c->query.call)
             query_done(w, index);
+        for (int i = 0; i < CLERKS_MAX; i++)
+            if (action->call == &c->clerks[i].call)
+                clerk_done(w, index, i);
         break;
     }
 }
@@ -160,6 +163,7 @@ void client_start(world *w, int index)
     world_log(w, "client %d: starts", index);
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
+    clerks_begin(w, index);
 }
 
 void client_free(sim_client *c)
@@ -176,6 +180,7 @@ void client_free(sim_client *c)
             hf__hold_abandon(c->handles[i].hold);
     c->held = 0;
     query_free(&c->query);
+    clerks_free(c);
 }
 
 void client_kill(world *w, int index)
@@ -254,6 +259,9 @@ static void run(world *w, const sim_event *event)
         break;
     case EVENT_KEEPER:
         actor_give_back_kept(w, event->index, event->actor);
+        break;
+    case EVENT_CLERK:
+        clerk_go_on(w, event->index, event->actor);
         break;
     case EVENT_QUERY:
         query_go_on(w, event->index);

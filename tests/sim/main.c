@@ -42,7 +42,9 @@ static sim_figures figures(const world *w)
     X(steps) X(grants) X(extends) X(losses) X(refusals) X(unknowns) X(nested) X(joined)       \
     X(renewals) X(jeopardies) X(told_lost) X(revoked) X(broken) X(inspected) X(fenced_writes) \
     X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns) X(detached) X(attached)        \
-    X(unattached) X(dropped)
+    X(unattached) X(dropped) X(ids_blocks) X(ids_jumps) X(ids_forgot) X(ids_excused) X(sold)  \
+    X(reserved) X(confirmed) X(ended) X(taken_back) X(refused_orders) X(begun_again)          \
+    X(forgotten_orders)
 /* clang-format on */
 
 static void add(const world *w)
@@ -79,6 +81,15 @@ static void print(sim_batch *batch)
     printf("  %lld detached: %lld attached, %lld attempts failed, %lld dropped\n",
            (long long)t->detached, (long long)t->attached, (long long)t->unattached,
            (long long)t->dropped);
+    printf("  %lld blocks of ids, %lld by new processes, of which %lld had forgotten; %lld times "
+           "beyond the assumptions\n",
+           (long long)t->ids_blocks, (long long)t->ids_jumps, (long long)t->ids_forgot,
+           (long long)t->ids_excused);
+    printf("  %lld sold, %lld taken back, %lld reserved, %lld confirmed, %lld ended, %lld refused; "
+           "%lld items begun, %lld requests forgotten\n",
+           (long long)t->sold, (long long)t->taken_back, (long long)t->reserved,
+           (long long)t->confirmed, (long long)t->ended, (long long)t->refused_orders,
+           (long long)t->begun_again, (long long)t->forgotten_orders);
     printf("  fenced register: %lld writes, %lld refused; %lld locks whose server forgot fence and "
            "time\n",
            (long long)t->fenced_writes, (long long)t->fenced_refusals, (long long)t->excused);
@@ -105,6 +116,11 @@ static bool proves_something(const sim_batch *batch)
     }
     if (control && (sums.total.attached == 0 || sums.total.dropped == 0)) {
         printf("no hold went from client to client, or none got lost on the way\n");
+        proves = false;
+    }
+    if (control && (sums.total.ids_forgot == 0 || sums.total.confirmed == 0 ||
+                    sums.total.ended == 0 || sums.total.refused_orders == 0)) {
+        printf("no server forgot ids, or nobody bought, hesitated or was refused\n");
         proves = false;
     }
     return proves;

@@ -96,11 +96,23 @@ static void evict(world *w)
     fences_after_fault(w);
 }
 
+/* By seconds; or, for ids, to anywhere within what clocks may be apart. */
+static int64_t draw_step_ms(world *w)
+{
+    int64_t above_lowest_ms = (w->server_offset_us - w->lowest_offset_us) / 1000;
+    if (w->plan.small_steps)
+        return draw_between(w, 0, w->plan.skew_s * 1000) - above_lowest_ms;
+    return draw_between(w, -STEP_MAX_MS, STEP_MAX_MS);
+}
+
 static void step_clock(world *w)
 {
-    int64_t step_ms = draw_between(w, -STEP_MAX_MS, STEP_MAX_MS);
+    int64_t step_ms = draw_step_ms(w);
     fences_before_fault(w);
     w->server_offset_us += step_ms * 1000;
+    if (w->server_offset_us > w->highest_offset_us)
+        w->highest_offset_us = w->server_offset_us;
+    w->shop.set_back_ms += step_ms < 0 ? -step_ms : 0;
     world_log(w, "server: clock jumps by %lld ms", (long long)step_ms);
     fences_after_fault(w);
 }
@@ -110,6 +122,8 @@ static void restart_forgetting(world *w, const sim_image *image, const char *wit
     fences_before_fault(w);
     restart(w, image, with);
     fences_lost(w, image != NULL);
+    ids_lost(w);
+    shop_lost(w, image != NULL);
     fences_after_fault(w);
 }
 
@@ -121,6 +135,7 @@ static void forgetful_faults(world *w)
     if (w->old_copy == NULL || draw(w, 5) == 0) {
         sim_image_free(w->old_copy);
         w->old_copy = sim_server_copy(w->server);
+        shop_copied(w);
     }
     if (fault_happens(w, FAULT_EVICT))
         evict(w);

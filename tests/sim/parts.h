@@ -12,6 +12,7 @@
 #include "fence_book.h"
 #include "plan.h"
 #include "server.h"
+#include "stores.h"
 
 enum {
     CLIENTS_MAX = 5,
@@ -172,6 +173,8 @@ typedef struct sim_client {
     sim_handle handles[HANDLES_MAX];
     sim_actor actors[ACTORS_MAX];
     sim_query query;
+    sim_clerk clerks[CLERKS_MAX];
+    int64_t ids_seen[IDS_NAMES]; /* the end of the highest block that it was given */
     hf__call close_call;
 } sim_client;
 
@@ -228,6 +231,9 @@ typedef struct sim_stats {
     int64_t fenced_writes, fenced_refusals, excused;
     int64_t queued, pushed, turns;
     int64_t detached, attached, unattached, dropped;
+    int64_t ids_blocks, ids_jumps, ids_forgot, ids_excused;
+    int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again;
+    int64_t forgotten_orders;
     int64_t faults[FAULT_COUNT];
 } sim_stats;
 

@@ -37,6 +37,24 @@ static int64_t between(uint64_t *random, int64_t low, int64_t high)
     return low + (int64_t)hf__random_below(random, (uint64_t)(high - low + 1));
 }
 
+/* Those who use no locks are in every third run, so that they do not crowd out those who do. */
+static void draw_clerks(sim_plan *plan, uint64_t *random)
+{
+    if (hf__random_below(random, 3) > 0)
+        return;
+    uint64_t which = hf__random_below(random, 3);
+    plan->id_clerks = which != 1 ? (int)between(random, 1, 2) : 0;
+    plan->stock_clerks = which != 0 ? (int)between(random, 1, 2) : 0;
+    plan->clerk_ms = hf__random_below(random, 2) == 0 ? 80 : 250;
+    plan->skew_s = between(random, 1, 3);
+    plan->small_steps = hf__random_below(random, 2) == 0;
+    plan->many_ids = !plan->beyond && hf__random_below(random, 4) == 0;
+    plan->items = (int)between(random, 1, ITEMS);
+    plan->per_user = hf__random_below(random, 2) == 0 ? between(random, 1, 6) : 0;
+    plan->units = between(random, 3, 40);
+    plan->begins_again = hf__random_below(random, 2) == 0;
+}
+
 void plan_draw(sim_plan *plan, uint64_t seed)
 {
     uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
@@ -74,4 +92,5 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     }
     plan->checks = (int)hf__random_below(&random, 3);
     plan->tokens = hf__random_below(&random, 2) == 0;
+    draw_clerks(plan, &random);
 }

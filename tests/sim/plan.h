@@ -46,14 +46,22 @@ typedef struct sim_plan {
     bool very_late; /* requests may come when their tombstone is gone, and leave a lock behind */
     int clients;
     int actors;
-    int locks;        /* of which there are LOCKS */
-    int local_turns;  /* 0: none */
-    bool denies_all;  /* nobody may publish or subscribe */
-    bool denies_some; /* or one client may not */
-    int64_t work_ms;  /* of one step of work, up to that */
-    bool crowd;       /* many threads that want much the same */
-    bool tokens;      /* holds go from client to client */
-    int64_t delay_ns; /* of an ordinary message, up to that */
+    int locks;                   /* of which there are LOCKS */
+    int local_turns;             /* 0: none */
+    bool denies_all;             /* nobody may publish or subscribe */
+    bool denies_some;            /* or one client may not */
+    int64_t work_ms;             /* of one step of work, up to that */
+    bool crowd;                  /* many threads that want much the same */
+    int id_clerks, stock_clerks; /* of each client; mostly none */
+    int64_t clerk_ms;            /* between two things that one does, up to that */
+    int64_t skew_s;              /* that clocks of servers may be apart, for ids */
+    bool small_steps;            /* the server's clock stays within that */
+    bool many_ids;               /* blocks so large that a second has not enough for a few */
+    int items;
+    int64_t per_user, units; /* of an item: the limit, 0 none; how many at most */
+    bool begins_again;       /* somebody begins items again */
+    bool tokens;             /* holds go from client to client */
+    int64_t delay_ns;        /* of an ordinary message, up to that */
     int64_t lease_min_ms, lease_max_ms, lease_usual_ms;
     int64_t fence_keep_ms;
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;

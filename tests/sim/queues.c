@@ -326,6 +326,9 @@ static void script_ran(void *arg, const char *sha1, const hf__slice *arguments, 
     if (is_script(sha1, HF__SCRIPT_ACQUIRE) && count >= 5)
         check_acquire(w, run.value, arguments[4]);
     check_messages(w);
+    if (is_script(sha1, HF__SCRIPT_IDS))
+        ids_ran(w);
+    shop_ran(w, sha1, arguments, count);
 }
 
 /* ---- For others ---- */

@@ -9,6 +9,8 @@
  *   actor.c    what applications do              query.c    people who look from outside
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
  *   handles.c  what they have                    tokens.c   holds between two clients
+ *   clerks.c   those who use no locks            ids.c      ids that they fetch
+ *   shop.c     what they buy
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
  * events, the trace), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
@@ -17,7 +19,8 @@
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
  * (SAFE, JEOPARDY, LOST and what is told of them), queues.c (who waits is served, in order),
- * quiet.c (and not in vain), turns.c (locks that pass between the threads of a client).
+ * quiet.c (and not in vain), turns.c (locks that pass between the threads of a client), ids.c (no
+ * id twice, and in order), shop_book.c (nothing is sold twice, or comes back twice).
  */
 #ifndef HF_SIM_SIM_H
 #define HF_SIM_SIM_H
@@ -40,6 +43,7 @@ typedef enum event_kind {
     EVENT_RESUME,     /* client */
     EVENT_KEEPER,     /* client, handle in `actor`: who keeps it gives it back */
     EVENT_QUERY,      /* client: goes on with what it asks */
+    EVENT_CLERK,      /* client, clerk in `actor`: goes on with the next thing */
     EVENT_TOLD,       /* client: a callback returns */
     EVENT_TOKEN,      /* token in `index`: somebody gets it */
     EVENT_START,      /* client, after it was killed */
@@ -75,6 +79,9 @@ struct world {
     sim_stats stats;
     uint64_t values_seen[VALUES_MAX]; /* hashes of values that some hold or foreigner had */
     fence_book fences;
+    sim_ids ids[IDS_NAMES];
+    int64_t lowest_offset_us, highest_offset_us; /* of the server's clock: at first, and ever */
+    sim_shop shop;
     sim_watch watch;
     bool watching; /* scripts of clients run */
     bool may_push; /* whoever runs them may publish */
@@ -158,6 +165,35 @@ void query_begin(world *world, int index, hf__query_kind kind);
 void query_go_on(world *world, int index);
 void query_done(world *world, int index);
 void query_free(sim_query *query);
+
+/* clerks.c */
+void clerks_begin(world *world, int index);
+void clerk_go_on(world *world, int index, int number);
+void clerk_start(world *world, int index, int number, hf__query *query);
+void clerk_done(world *world, int index, int number);
+void clerks_free(sim_client *client);
+
+/* ids.c */
+void ids_begin(world *world);
+void ids_ask(world *world, int index, int number);
+void ids_answered(world *world, int index, int number);
+void ids_ran(world *world);  /* after a script of ids */
+void ids_lost(world *world); /* the server has come back, perhaps with less */
+
+/* shop.c */
+extern const char *const item_names[ITEMS];
+hf__slice shop_user(int user);
+void shop_act(world *world, int index, int number);
+void shop_answered(world *world, int index, int number);
+
+/* shop_book.c */
+void shop_begin(world *world);
+void shop_ran(world *world, const char *sha1, const hf__slice *arguments, int count);
+void shop_told(world *world, int index, const sim_clerk *clerk, hf_status status,
+               const hf_error *error);
+void shop_copied(world *world); /* the world has a new old copy */
+void shop_lost(world *world, bool old_copy);
+void shop_end(world *world);
 
 /* nemesis.c */
 void nemesis_act(world *world);

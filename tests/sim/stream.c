@@ -13,7 +13,7 @@
  *   $1 to $8     SHA-1 of acquire, release, renew, revoke, break, inspect, refresh, observe
  *   $*name       SHA-1 of any other script
  *   $D           where ids stand; $V a value, $G the guard of writes
- *   $I           an item of stock; $R $J $U $Z its requests, old requests, users, reservations
+ *   $I           an item of stock; $R $J $Z its requests, old requests, reservations
  *   $X $Y $K     a server process, a request, a user
  *   $E           a time part that is far ahead of all clocks
  *   $B           a fence that is far ahead of all clocks, so that both servers count on from it
@@ -72,7 +72,7 @@ static size_t below(sim_stream *stream, size_t limit)
 void stream_key(int key, char name[16])
 {
     /* Four keys of each, eight locks with their side keys. */
-    static const char kinds[] = "shlzLLQQFFWWOODVGIRJUZ";
+    static const char kinds[] = "shlzLLQQFFWWOODVGIRJZ";
     int kind = key / 4;
     int number = kind >= 4 && kind < 14 ? key % 8 : key % 4;
     (void)snprintf(name, 16, "%c%d", kinds[kind], number);
@@ -244,7 +244,7 @@ static void add_random(sim_stream *stream, char kind)
         add_expiry(stream, kind);
     else if (strchr("12345678", kind) != NULL)
         add_text(stream, hf__scripts[kind - '1'].sha1);
-    else if (strchr("DVGIRJUZXYKE", kind) != NULL)
+    else if (strchr("DVGIRJZXYKE", kind) != NULL)
         add_store(stream, kind);
     else if (strchr("H!C", kind) != NULL)
         add_hold(stream, kind);

@@ -90,7 +90,7 @@ const char *const stream_lock_templates[] = {
     "HSET $W $H $d", "HSET $W $H nonsense", "ZREVRANGE $Q 0 0", "PUBSUB NUMSUB $C", "PUBLISH $C $v",
 };
 
-#define ITEM "5 $I $R $J $U $Z "
+#define ITEM "4 $I $R $J $Z "
 
 /* Ids are far ahead of the clock, and reservations, and what is remembered, last for long or not at
  * all: nothing hangs on the moment between the two clocks. */
@@ -116,8 +116,8 @@ const char *const stream_store_templates[] = {
     "EVALSHA $*stock_put " ITEM "$X 0 p 1 $Y 0 1000 $K", "EVALSHA $*stock_put " ITEM "$X 1 p 2 $Y 1 1000 $_",
     "EVALSHA $*stock_put " ITEM "$X 0 n 5 $Y 0 120 $_", "EVALSHA $*stock_put " ITEM "$X 0 n 5 $Y 0 1 $_",
     "EVALSHA $*stock_look " ITEM "$X 0", "EVALSHA $*stock_look " ITEM "$X 0 count",
-    "EVALSHA $*stock_look " ITEM "$X 0 count", "HGETALL $I", "HGETALL $U", "HGET $R $Y", "HGET $J $Y",
-    "HLEN $R", "HLEN $J", "ZCARD $Z", "ZREM $Z $Y", "HDEL $R $Y", "HSET $R $Y $v", "HDEL $U $K", "DEL $I",
+    "EVALSHA $*stock_look " ITEM "$X 0 count", "HGETALL $I", "HGETALL $I", "HGET $R $Y", "HGET $J $Y",
+    "HLEN $R", "HLEN $J", "ZCARD $Z", "ZREM $Z $Y", "HDEL $R $Y", "HSET $R $Y $v", "DEL $I",
     "EVALSHA $*value 1 $V $X 0", "EVALSHA $*value 1 $V $X 0 $Y 0 $v", "EVALSHA $*value 1 $V $X 0 $Y $B $v",
     "EVALSHA $*value 1 $V $X 1 $Y $B $v", "EVALSHA $*value 1 $V $X 0 $Y $B", "HSET $V version $B by x",
     "HSET $V version $B by x value $v", "HGETALL $V", "DEL $V",

@@ -28,6 +28,7 @@ void world_handle(world *w, sim_event *event)
     case EVENT_START:
     case EVENT_KEEPER:
     case EVENT_QUERY:
+    case EVENT_CLERK:
     case EVENT_TOLD:
         client_handle(w, event);
         break;
@@ -87,6 +88,8 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     server_set_clock(w);
     fences_begin(w);
     queues_begin(w);
+    ids_begin(w);
+    shop_begin(w);
     world_log(w, "seed %llu: %d clients x %d actors, leases %lld..%lld ms%s",
               (unsigned long long)seed, w->plan.clients, w->plan.actors,
               (long long)w->plan.lease_min_ms, (long long)w->plan.lease_max_ms,

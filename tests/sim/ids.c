@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Ids. A clerk reserves a block and tells the highest id that its client has ever seen, as the
+ * library does; what it is answered goes into a book.
+ *
+ * In all runs: nobody gets a block below what his own client has seen. Unless the server has
+ * forgotten something beyond the assumptions of holdfast_ids.h: no two blocks overlap, and who asks
+ * after somebody was answered gets a larger one. Clocks that are set on a running server, and
+ * servers that are followed by others with all they knew, are no excuse.
+ *
+ * What is beyond the assumptions is computed from what happened to the server, not from what it
+ * says: it has forgotten, and its clock is behind the highest that servers had by more than the
+ * skew; or another one began to jump ahead less than the skew and a second before, counting one
+ * second more for each that did so just before that. When it has passed all that was ever told, the
+ * promise holds again for those who ask from then on. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/ids.h"
+#include "core/name.h"
+#include "lua/scripts.h"
+#include "sim.h"
+
+enum { EPOCH_S = 1600000000, SLACK_MS = 100 /* its clock may be slow */ };
+
+static const char *const names[IDS_NAMES] = {"order", "x"};
+
+static hf__ids_config config_of(const world *w, int name)
+{
+    return (hf__ids_config){
+        .name = hf__slice_text(names[name]), .epoch_s = EPOCH_S, .skew_s = w->plan.skew_s};
+}
+
+void ids_begin(world *w)
+{
+    for (int i = 0; i < IDS_NAMES; i++) {
+        sim_ids *ids = &w->ids[i];
+        size_t length = strlen(names[i]);
+        ids->key_length = hf__side_key(ids->key, HF__SLICE(""), 'n', hf__slice_text(names[i]),
+                                       hf__slot(names[i], length));
+        ids->ahead_ns = -MS(1000000);
+    }
+    w->lowest_offset_us = w->highest_offset_us = w->server_offset_us;
+}
+
+/* ---- At the server ---- */
+
+static const char *kept(world *w, const sim_ids *ids)
+{
+    const char *text = sim_server_get(w->server, ids->key, ids->key_length);
+    return text != NULL ? text : "";
+}
+
+static bool is_beyond(const world *w, const sim_ids *ids)
+{
+    return w->highest_offset_us - w->server_offset_us > w->plan.skew_s * 1000000 ||
+           w->run.now_ns - ids->ahead_ns <= MS((w->plan.skew_s + 1) * 1000 + SLACK_MS);
+}
+
+/* The first block by a process, or since the server has forgotten. */
+static void note_jump(world *w, sim_ids *ids)
+{
+    w->stats.ids_jumps++;
+    if (ids->forgot && !ids->excused && is_beyond(w, ids)) {
+        ids->excused = true;
+        w->stats.ids_excused++;
+    }
+    w->stats.ids_forgot += ids->forgot && !ids->excused;
+    ids->forgot = false;
+    ids->ahead_ns += MS(1000);
+    if (ids->ahead_ns < w->run.now_ns)
+        ids->ahead_ns = w->run.now_ns;
+}
+
+static int64_t position(const char *text)
+{
+    long long part = 0, sequence = 0;
+    return sscanf(text, "%*s %*s %lld %lld", &part, &sequence) == 2 ? hf__ids_make(part, sequence)
+                                                                    : 0;
+}
+
+void ids_ran(world *w)
+{
+    for (int i = 0; i < IDS_NAMES; i++) {
+        sim_ids *ids = &w->ids[i];
+        const char *text = kept(w, ids);
+        if (strcmp(text, ids->kept) == 0)
+            continue;
+        size_t run = strcspn(text, " ");
+        if (ids->forgot || strncmp(text, ids->kept, run) != 0)
+            note_jump(w, ids);
+        else if (ids->excused && position(ids->kept) >= ids->highest)
+            ids->excused = false;
+        snprintf(ids->kept, sizeof(ids->kept), "%s", text);
+        world_log(w, "server: ids %s stand at %s", names[i], text + run);
+    }
+}
+
+void ids_lost(world *w)
+{
+    for (int i = 0; i < IDS_NAMES; i++) {
+        sim_ids *ids = &w->ids[i];
+        const char *text = kept(w, ids);
+        if (strcmp(text, ids->kept) != 0)
+            ids->forgot = true;
+        snprintf(ids->kept, sizeof(ids->kept), "%s", text);
+    }
+}
+
+/* ---- Asking ---- */
+
+void ids_ask(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    sim_clerk *k = &c->clerks[number];
+    k->task = TASK_IDS;
+    k->name = (int)draw(w, IDS_NAMES);
+    k->count = draw_between(w, 1, draw(w, 4) == 0 ? 100000 : 10);
+    if (w->plan.many_ids)
+        k->count = draw_between(w, 1, INT64_C(1) << 31);
+    k->seen = c->ids_seen[k->name];
+    k->told_before = w->ids[k->name].highest;
+    k->excused = w->ids[k->name].excused;
+    hf__ids_config config = config_of(w, k->name);
+    clerk_start(w, index, number, hf__ids_ask(&config, k->seen, k->count));
+}
+
+/* ---- What was told ---- */
+
+static void check_overlap(world *w, int index, const sim_ids *ids, sim_block block)
+{
+    for (int i = ids->count - 1; i >= 0; i--)
+        if (block.first < ids->blocks[i].end && ids->blocks[i].first < block.end)
+            world_fail(w, "client %d: ids %lld to %lld were handed out before", index,
+                       (long long)block.first, (long long)block.end);
+}
+
+static void check_block(world *w, int index, const sim_clerk *k, sim_block block)
+{
+    sim_ids *ids = &w->ids[k->name];
+    if (block.first < k->seen)
+        world_fail(w, "client %d: ids from %lld, and has seen %lld", index, (long long)block.first,
+                   (long long)k->seen);
+    bool promised = !ids->excused && !k->excused;
+    if (promised && block.first < ids->highest)
+        check_overlap(w, index, ids, block);
+    if (promised && block.first < k->told_before)
+        world_fail(w, "client %d: ids from %lld, after somebody had %lld", index,
+                   (long long)block.first, (long long)k->told_before);
+    ids->highest = block.end > ids->highest ? block.end : ids->highest;
+    if (ids->count < BLOCKS_MAX)
+        ids->blocks[ids->count++] = block;
+}
+
+void ids_answered(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    const sim_clerk *k = &c->clerks[number];
+    hf__ids_config config = config_of(w, k->name);
+    hf__ids_block got;
+    hf_error error;
+    if (k->call.error.status != HF_OK)
+        return;
+    if (hf__ids_read(&config, &k->answer.numbers, k->count, &got, &error) != HF_OK) {
+        world_fail(w, "client %d: no ids: %s", index, error.text);
+        return;
+    }
+    sim_block block = {got.first, got.first + got.count};
+    world_log(w, "client %d: ids %s %lld.%u, %lld of them", index, names[k->name],
+              (long long)hf__ids_part(block.first), hf__ids_sequence(block.first),
+              (long long)got.count);
+    w->stats.ids_blocks++;
+    check_block(w, index, k, block);
+    if (c->ids_seen[k->name] < block.end)
+        c->ids_seen[k->name] = block.end;
+}
