@@ -55,7 +55,9 @@ enum {
     HF__MUTANT_TICKET_ZERO,       /* a ticket from before everybody else's */
     HF__MUTANT_FLOOR_EARLY,       /* floors are read before the quarantine is over */
     HF__MUTANT_DEADLINE_FIRST,    /* the deadline of the best vote, not of the q-th */
-    HF__MUTANT_IDS_NO_JUMP        /* ids: servers that have forgotten are believed */
+    HF__MUTANT_IDS_NO_JUMP,       /* ids: servers that have forgotten are believed */
+    HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of them by the skew only */
+    HF__MUTANT_ERRAND_FRESH       /* no copy of an errand knows of an earlier one */
 };
 
 #ifdef HOLDFAST_MUTANTS

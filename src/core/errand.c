@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/name.h"
 #include "core/state.h"
@@ -116,7 +117,7 @@ bool hf__errand_encode(const hf__part *part, hf__buffer *out)
     put_number(out, keys);
     const char *at = hf__errand_put_keys(query, out);
     hf__resp_word(out, hf__slice_text(part->link->run_id));
-    put_number(out, part->request.unanswered);
+    put_number(out, part->request.unanswered && !HF__MUTANT(ERRAND_FRESH));
     for (size_t i = query->keys; i < query->words; i++)
         hf__resp_word(out, take(&at));
     return true;

@@ -40,9 +40,12 @@ static char *edited(const char *text, const sim_edit *edit)
     return whole;
 }
 
-/* What acquire, release and break have in common is edited in all of them. */
+/* What acquire, release and break have in common is edited in all of them, and the same with stock.
+ */
 static bool is_for(const sim_edit *edit, const char *name)
 {
+    if (strcmp(edit->script, "stock_item") == 0)
+        return strncmp(name, "stock_", 6) == 0;
     if (strcmp(edit->script, "hand_on") == 0)
         return strcmp(name, "acquire") == 0 || strcmp(name, "release") == 0 ||
                strcmp(name, "break") == 0;
@@ -307,6 +310,72 @@ const sim_mutant mutants[] = {
      .core = HF__MUTANT_DETACH_FORGETS},
     {"detach-renews", "a detached hold is renewed as before", 500,
      .core = HF__MUTANT_DETACH_RENEWS},
+
+    /* Ids. */
+    {"ids-not-kept", "a block is not stored", 500,
+     .edits = {EDIT("ids", "part, sequence + count))", "part, sequence))")}},
+    {"ids-any-process", "what another process knew is believed to be all", 4000,
+     .edits = {EDIT("ids", "if seen or run ~= ARGV[1] then", "if seen then")}},
+    {"ids-backwards", "the time part is the clock's, whatever was kept", 4000,
+     .edits = {EDIT("ids", "elseif now > kept_part then", "elseif now ~= kept_part then")}},
+    {"ids-unseen", "what the client has seen is not looked at", 8000,
+     .edits = {EDIT("ids", "tonumber(ARGV[6]), tonumber(ARGV[7])", "0, 0")}},
+    {"ids-no-jump", "a server that has forgotten goes on from its clock", 4000,
+     .edits = {EDIT("ids", "+ jump, 0", ", 0")}},
+    {"ids-short-jump", "it jumps by what clocks may be apart, and no more", 8000,
+     .core = HF__MUTANT_IDS_SHORT_JUMP},
+
+    /* Stock. */
+    {"take-unrecorded", "what was sold is not remembered", 500,
+     .edits = {EDIT("stock_take", "call('HSET', KEYS[2], request, 't - '", "type('t - '"),
+               EDIT("stock_take", "remember(request, 't', '-', ARGV[4], available, 0, user)", "")}},
+    {"take-not-looked-up", "a repeated request is a new one", 500,
+     .edits = {EDIT("stock_take", "call('HEXISTS', KEYS[2], request) == 0 and", "true and"),
+               EDIT("stock_take", "call('HEXISTS', KEYS[3], request) == 0 then", "true then"),
+               EDIT("stock_take", "if old_verb then", "if false then")}},
+    {"take-fast-twice", "the short way does not look for old requests", 8000,
+     .edits = {EDIT("stock_take", "call('HEXISTS', KEYS[3], request) == 0 then", "true then")}},
+    {"take-fast-sold-out", "the short way sells what is not there", 500,
+     .edits = {EDIT("stock_take", "if left >= 0 and", "if")}},
+    {"take-fast-unlimited", "the short way has no limit per user", 500,
+     .edits = {EDIT("stock_take", "(limit == 0 or has <= limit) and", "")}},
+    {"refusal-forgotten", "a refusal is not remembered for late copies", 8000,
+     .edits = {EDIT("stock_take", "if ARGV[2] == '1' or ARGV[6] == '1' then", "if false then")}},
+    {"errand-fresh", "no copy says that another one may have come before", 8000,
+     .core = HF__MUTANT_ERRAND_FRESH},
+    {"oversold", "more is sold than there is", 500,
+     .edits = {EDIT("stock_take", "elseif available < units then", "elseif available < 0 then")}},
+    {"limit-outside", "the limit is left to the caller, who looked before", 500,
+     .edits = {EDIT("stock_take", "elseif limit > 0 and has + units > limit then",
+                    "elseif false then")}},
+    {"ended-twice", "what ran out stays among the open reservations", 500,
+     .edits = {EDIT("stock_item",
+                    "    call('ZREM', KEYS[4], request)\n    remember(request, 'r', 'x'",
+                    "    remember(request, 'r', 'o'")}},
+    {"cancel-twice", "a cancel gives back what has ended", 500,
+     .edits = {EDIT("stock_settle", "elseif state == 'o' then",
+                    "elseif state == 'o' or state == 'x' and wanted == 'x' then")}},
+    {"confirm-twice", "a repeated confirm sells once more", 500,
+     .edits = {EDIT("stock_settle", "elseif state == 'o' then",
+                    "elseif state == 'o' or state == 'c' and wanted == 'c' then")}},
+    {"confirm-late", "what has run out is confirmed", 500,
+     .edits = {EDIT("stock_settle", "if wanted == 'x' or ends <= now then",
+                    "if wanted == 'x' then")}},
+    {"cancel-early", "a cancel that overtakes its reservation is not remembered", 8000,
+     .edits = {EDIT("stock_settle", "remember(request, 'r', 'x', 0, 0, 0, '')", "")}},
+    {"put-reserved", "a user gives back what is only reserved", 500,
+     .edits = {EDIT("stock_put", "(has[1] or 0) - (has[2] or 0)", "(has[1] or 0)")}},
+    {"put-unrecorded", "what came back is not remembered", 500,
+     .edits = {EDIT("stock_put", "remember(request, verb, '-', units, available, 0, user)", "")}},
+    {"turn-drops", "open reservations are forgotten with old requests", 4000,
+     .edits = {EDIT("stock_item", "if record and call('HEXISTS', KEYS[2], request) == 0 then",
+                    "if false then")}},
+    {"set-twice", "a late copy of a set sets once more", 4000,
+     .edits = {EDIT("stock_set", "(begun == request or verb)", "begun == request")}},
+    {"afresh-twice", "a late copy begins an item again", 8000,
+     .edits = {EDIT("stock_set", "if exists and (begun == request or verb) then",
+                    "if exists and verb and not again then"),
+               EDIT("stock_set", "if again and (begun or '') ~= again then", "if false then")}},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);
