@@ -31,8 +31,9 @@
  *     a restart. With a server process that does not know where the last one stopped, the time part
  *     jumps ahead by 2 * max_skew_s + 1 seconds; and each generator tells the highest id that it has
  *     ever been given, which is never gone below
- *   - servers that forget do so at most once within max_skew_s (which does not matter while it is
- *     one clock that they have), unless a generator that has seen the newest ids is still there
+ *   - a server that has forgotten is first asked for ids more than max_skew_s after the one before
+ *     it was (which does not matter while it is one clock that they have), or first by a generator
+ *     that has seen the newest ids
  *   - all who use a name have the same epoch_s (which is checked) and max_skew_s
  *
  * On a quorum blocks are reserved under a lock of its own, and count when a majority of the servers

@@ -166,7 +166,8 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
     if (now < 0)
         return take_block(-1, 0, 0, block, error);
     if (forgets && !HF__MUTANT(IDS_NO_JUMP)) {
-        part = (now > part ? now : part) + jump(config);
+        int64_t ahead = now + jump(config);
+        part = ahead > part ? ahead : part + 1; /* jumps do not add up */
         sequence = 0;
     } else if (now > part) {
         part = now;

@@ -26,7 +26,11 @@ end
 kept_part, kept_sequence = tonumber(kept_part or 0), tonumber(kept_sequence or 0)
 local seen = part > kept_part or (part == kept_part and sequence > kept_sequence)
 if seen or run ~= ARGV[1] then
-    part, sequence = math.max(part, kept_part, now) + jump, time[2] * 2147
+    local highest = math.max(part, kept_part)
+    part, sequence = now + jump, time[2] * 2147
+    if part <= highest then -- no further ahead than must be: jumps do not add up
+        part = highest + 1
+    end
 elseif now > kept_part then
     part, sequence = now, 0
 else
