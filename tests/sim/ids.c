@@ -9,8 +9,8 @@
  *
  * What is beyond the assumptions is computed from what happened to the server, not from what it
  * says: it has forgotten, and its clock is behind the highest that servers had by more than the
- * skew; or another one began to jump ahead less than the skew and a second before, counting one
- * second more for each that did so just before that. When it has passed all that was ever told, the
+ * skew; or another one began to jump ahead less than the skew before, counting one second
+ * more for each that did so just before that. When it has passed all that was ever told, the
  * promise holds again for those who ask from then on. */
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static const char *kept(world *w, const sim_ids *ids)
 static bool is_beyond(const world *w, const sim_ids *ids)
 {
     return w->highest_offset_us - w->server_offset_us > w->plan.skew_s * 1000000 ||
-           w->run.now_ns - ids->ahead_ns <= MS((w->plan.skew_s + 1) * 1000 + SLACK_MS);
+           w->run.now_ns - ids->ahead_ns <= MS(w->plan.skew_s * 1000 + SLACK_MS);
 }
 
 /* The first block by a process, or since the server has forgotten. */

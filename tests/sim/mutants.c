@@ -321,7 +321,12 @@ const sim_mutant mutants[] = {
     {"ids-unseen", "what the client has seen is not looked at", 8000,
      .edits = {EDIT("ids", "tonumber(ARGV[6]), tonumber(ARGV[7])", "0, 0")}},
     {"ids-no-jump", "a server that has forgotten goes on from its clock", 4000,
-     .edits = {EDIT("ids", "+ jump, 0", ", 0")}},
+     .edits = {EDIT("ids", "now + jump, time[2] * 2147", "now, 0")}},
+    {"ids-jumps-add-up", "each process jumps ahead of the last one", 4000, .first = 381,
+     .edits = {EDIT("ids", "now + jump, time[2] * 2147",
+                    "math.max(highest, now) + jump, time[2] * 2147")}},
+    {"ids-same-second", "two that have forgotten begin the same second", 8000,
+     .edits = {EDIT("ids", "time[2] * 2147", "0")}},
     {"ids-short-jump", "it jumps by what clocks may be apart, and no more", 8000,
      .core = HF__MUTANT_IDS_SHORT_JUMP},
 
