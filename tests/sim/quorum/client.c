@@ -42,6 +42,8 @@ static void carry_out(world *w, int index, const hf__action *action)
         for (int i = 0; i < w->plan.actors; i++)
             if (action->call == &c->actors[i].call)
                 actor_call_done(w, index, i);
+        if (action->call == &c->reserver.call)
+            ids_call_done(w, index);
         break;
     }
 }
@@ -118,6 +120,7 @@ void client_start(world *w, int index)
     world_log(w, "client %d: starts", index);
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
+    ids_begin(w, index);
 }
 
 void client_free(client *c)
@@ -130,6 +133,8 @@ void client_free(client *c)
     for (int i = 0; i < HANDLES_MAX; i++)
         if (c->handles[i].hold != NULL)
             hf__hold_abandon(c->handles[i].hold);
+    if (c->reserver.hold != NULL)
+        hf__hold_abandon(c->reserver.hold);
 }
 
 void client_kill(world *w, int index)
@@ -201,6 +206,8 @@ void client_handle(world *w, const sim_event *e)
             c->timer.wakes_ns = c->resumes_ns;
     } else if (e->kind == EVENT_WAKE) {
         wake(w, e->index);
+    } else if (e->kind == EVENT_RESERVER) {
+        ids_go_on(w, e->index);
     } else if ((uint32_t)e->generation == (uint32_t)c->actors[e->actor].generation) {
         actor_go_on(w, e->index, e->actor);
     }

@@ -102,8 +102,8 @@ static void see_key(void *arg, const char *key, size_t length, const char *type,
     node *n = arg;
     world *w = n->world;
     (void)type;
-    bool kept = strncmp(key, "hf:f:", 5) == 0 || strncmp(key, "hf:run", length) == 0 ||
-                strncmp(key, "hf:floor", length) == 0;
+    bool kept = strncmp(key, "hf:f:", 5) == 0 || strncmp(key, "hf:n:", 5) == 0 ||
+                strncmp(key, "hf:run", length) == 0 || strncmp(key, "hf:floor", length) == 0;
     if (!kept)
         world_fail(w, "server %d: %.*s is left, with %lld ms", n->index, (int)length, key,
                    (long long)remaining_ms);

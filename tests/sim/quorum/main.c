@@ -49,7 +49,8 @@ static sim_figures figures(const world *w)
 #define SUMS(X)                                                                              \
     X(steps) X(grants) X(contended) X(extends) X(losses) X(refusals) X(unknowns) X(overlaps) \
     X(nested) X(joined) X(fenced_writes) X(fenced_refusals) X(forgetting) X(rejoined)        \
-    X(served_in_order) X(messages)
+    X(served_in_order) X(messages) X(ids_given) X(ids_outdated) X(ids_jumps)                 \
+    X(ids_unpromised) X(ids_twice)
 /* clang-format on */
 
 static void add(const world *w)
@@ -83,6 +84,11 @@ static void print(sim_batch *batch)
            (long long)t->forgetting, (long long)t->rejoined, (long long)t->overlaps);
     printf("  quiet worlds: %lld served in order; at most %lld script calls for an acquire\n",
            (long long)t->served_in_order, (long long)t->messages_max);
+    printf(
+        "  ids: %lld blocks, %lld refused as outdated, %lld jumps; given where it is not promised "
+        "that they are unique: %lld, of which %lld were not\n",
+        (long long)t->ids_given, (long long)t->ids_outdated, (long long)t->ids_jumps,
+        (long long)t->ids_unpromised, (long long)t->ids_twice);
     simulator_print_figures(batch);
     simulator_print_faults(fault_names, t->faults, FAULT_COUNT);
 }

@@ -67,6 +67,7 @@ void nemesis_forget(node *n, const sim_image *image, const char *with)
     n->forgot = true;
     n->world->last_forgot_ns = n->world->run.now_ns;
     n->world->stats.forgetting++;
+    ids_forgotten(n);
     node_restart(n, image, with);
 }
 
@@ -123,6 +124,7 @@ void nemesis_jump(node *n, int64_t jump_us)
 {
     n->jumped_us += jump_us;
     n->put_back_us -= jump_us < 0 ? jump_us : 0;
+    ids_clock_moved(n);
     world_log(n->world, "server %d: clock jumps by %lld ms", n->index, (long long)(jump_us / 1000));
 }
 

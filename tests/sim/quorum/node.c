@@ -12,10 +12,14 @@ const char *const owner_names[OWNERS] = {"trace:1"};
 
 #define EPOCH_US INT64_C(1700000000000000)
 
+int64_t node_error_us(const node *n)
+{
+    return n->offset_us + n->jumped_us + n->world->run.now_ns / 1000 * n->rate_ppm / 1000000;
+}
+
 int64_t node_now_us(const node *n)
 {
-    int64_t passed_us = n->world->run.now_ns / 1000;
-    return EPOCH_US + n->offset_us + n->jumped_us + passed_us + passed_us * n->rate_ppm / 1000000;
+    return EPOCH_US + n->world->run.now_ns / 1000 + node_error_us(n);
 }
 
 void node_set_clock(node *n)

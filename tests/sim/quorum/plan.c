@@ -92,4 +92,6 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
     p->durable = one_in(&random, 8);
     if (p->durable)
         p->chance[FAULT_RESTART_EMPTY] = p->chance[FAULT_RESTART_OLD] = 0;
+    p->ids = one_in(&random, 3);
+    p->ids_skew_s = between(&random, 1, 3);
 }

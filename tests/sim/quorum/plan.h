@@ -50,12 +50,14 @@ typedef struct plan {
     bool very_late; /* requests may come when their tombstone is gone */
     bool fresh;     /* the servers have just been started */
     bool durable;   /* they never forget, and the clients know it */
+    bool ids;       /* clients reserve ids too */
     bool scripted;  /* nobody does anything by himself: a scenario says what */
     int links, local_turns;
     int64_t delay_ns; /* of an ordinary message, up to that */
     int64_t lease_min_ms, lease_max_ms, max_lease_ms;
     int64_t connect_timeout_ms, reply_timeout_ms, call_timeout_ms;
     int64_t fence_keep_ms;
+    int64_t ids_skew_s;
     int64_t work_ms; /* of one step of work, up to that */
     double chance[FAULT_COUNT];
     int64_t duration_ns;

@@ -8,6 +8,7 @@
  *   node.c     servers and their clocks          nemesis.c   what goes wrong, and with how many
  *   client.c   clients and their clocks          scenario.c  stories with a known end
  *   actor.c    what applications do              give_way.c  more of them
+ *   ids.c      and what they do to get ids       ids_story.c  and of ids
  *   mutants.c  deliberate bugs that must be caught
  *
  * What both worlds have: ../clockwork.c (the queue of events, the trace), ../simulator.c (many
@@ -28,7 +29,7 @@
 #include "base/buffer.h"
 #include "client_time.h"
 #include "clockwork.h"
-#include "core/core.h"
+#include "core/ids.h"
 #include "fence_book.h"
 #include "plan.h"
 #include "server.h"
@@ -43,6 +44,8 @@ enum {
     WIRES_MAX = SIM_CONNECTIONS_MAX, /* of one server */
     LINKS_MAX = NODES_MAX * (HF_LINKS_MAX + 1),
     LABEL_SIZE = 24,
+    IDS_EPOCH_S = 1600000000,
+    IDS_GIVEN_MAX = 1000,
     BACK_MAX_MS = 5000, /* by which a clock may be put back while its server has a vote */
     TRACE_WIDTH = 170   /* hashes depend on it */
 };
@@ -134,6 +137,31 @@ typedef struct actor {
     bool final;                   /* in the last round */
 } actor;
 
+/* Reserves ids, one block after the other. */
+typedef enum reserver_stage {
+    RESERVER_IDLE,
+    RESERVER_ACQUIRES,
+    RESERVER_HOLDS, /* and is about to ask */
+    RESERVER_ASKS,
+    RESERVER_CHOSE, /* and is about to say so */
+    RESERVER_KEEPS,
+    RESERVER_ENDS, /* and is about to release */
+    RESERVER_REPEATS
+} reserver_stage;
+
+typedef struct reserver {
+    reserver_stage stage;
+    reserver_stage repeats; /* where it is again when that is done */
+    hf__call call;
+    hf_hold *hold; /* NULL: none */
+    uint64_t fence;
+    hf__answer answer;
+    hf__numbers said[NODES_MAX];
+    hf__ids_block block;
+    int64_t seen, began_ns;
+    int given;
+} reserver;
+
 typedef struct client {
     bool alive;
     uint64_t generation;
@@ -149,6 +177,7 @@ typedef struct client {
     bool parted_drops; /* and what it says is lost, or late */
     handle handles[HANDLES_MAX];
     actor actors[ACTORS_MAX];
+    reserver reserver;
     hf__call close_call;
 } client;
 
@@ -157,6 +186,7 @@ typedef struct client {
 typedef enum event_kind {
     EVENT_WAKE,       /* client: its core's timer */
     EVENT_ACTOR,      /* client, actor: goes on with what it does */
+    EVENT_RESERVER,   /* client: goes on to reserve ids */
     EVENT_RESUME,     /* client */
     EVENT_START,      /* client */
     EVENT_CONNECTED,  /* wire */
@@ -178,11 +208,28 @@ typedef struct sim_lock {
     int64_t idle_ns; /* since when nobody has it, though somebody waits; 0: it is not so */
 } sim_lock;
 
+typedef struct sim_reservation { /* a block of ids that was given out */
+    int client;
+    uint64_t fence;
+    hf__ids_block block;
+    int64_t began_ns, given_ns;
+} sim_reservation;
+
+typedef struct sim_ids {
+    sim_reservation given[IDS_GIVEN_MAX];
+    int count, jumps;
+    int64_t jumped_ns;                   /* when one last did */
+    int64_t clock_low_us, clock_high_us; /* how wrong clocks have been */
+    bool forgot;                         /* a server did, */
+    bool hasty;                          /* too soon after a jump */
+} sim_ids;
+
 enum { SIDE_Q, SIDE_F, SIDE_W, SIDE_H, SIDES };
 
 typedef struct stats {
     int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, nested, joined;
     int64_t fenced_writes, fenced_refusals, forgetting, rejoined, served_in_order;
+    int64_t ids_given, ids_outdated, ids_jumps, ids_unpromised, ids_twice;
     int64_t messages, messages_max; /* of acquires that were granted */
     int64_t faults[FAULT_COUNT];
 } stats;
@@ -194,6 +241,7 @@ struct world {
     node nodes[NODES_MAX];
     client clients[CLIENTS_MAX];
     sim_lock locks[LOCKS];
+    sim_ids ids;
     uint64_t parties, labels;
     int64_t last_forgot_ns; /* when a server last did; 0: none has */
     int64_t gave_up_ns;     /* when a client last stopped trying to release */
@@ -217,6 +265,7 @@ void world_run(world *world, uint64_t seed, int nodes, bool print_trace);
 void node_begin(world *world, int index);
 void node_free(node *node);
 int64_t node_now_us(const node *node);
+int64_t node_error_us(const node *node); /* of its clock */
 void node_set_clock(node *node);
 bool node_votes(node *node); /* by what it has written down */
 void node_restart(node *node, const sim_image *image, const char *with);
@@ -257,6 +306,15 @@ bool actor_all_done(const world *world);
 bool actor_all_rest(const world *world); /* nobody waits and nobody holds */
 /* Fails if somebody alive is in another state. */
 void actor_name_late(world *world, actor_state state, const char *when);
+
+/* ids.c */
+void ids_begin(world *world, int client);
+void ids_go_on(world *world, int client);
+void ids_call_done(world *world, int client);
+void ids_repeat(world *world, int client, const hf__ids_block *block); /* NULL: asks again */
+void ids_clock_moved(node *node);
+void ids_forgotten(node *node);
+bool ids_all_rest(const world *world); /* nobody is about to reserve some */
 
 /* nemesis.c */
 void nemesis_act(world *world);

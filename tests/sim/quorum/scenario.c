@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stories with a known end; those of give_way.c are among them.
+/* Stories with a known end; those of give_way.c and ids_story.c are among them.
  *
  * jump: the counter-example to locks on a majority. Five servers A to E; a gets A, B and C while D
  * and E are out of its reach. As long as clocks are right, b, who reaches C, D and E, is refused.
@@ -302,6 +302,9 @@ static const struct story {
     {"late", 3, 3, 20, tell_late},
     {"unheld", 3, 2, 20, tell_unheld},
     {"pause", 3, 2, 20, tell_pause},
+    {"ids", 3, 2, 20, tell_ids},
+    {"ids", 3, 2, 20, tell_ids_late},
+    {"ids", 3, 2, 20, tell_ids_repeat},
     {"contenders", 3, CONTENDERS, CONTENDER_RUNS, tell_contenders},
     {"contenders", 5, CONTENDERS, CONTENDER_RUNS, tell_contenders},
 };

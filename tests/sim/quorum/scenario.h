@@ -24,4 +24,9 @@ void story_ends(const world *world, const char *how); /* says it once, if it is 
 void tell_inquiry(world *world);
 void tell_late(world *world);
 
+/* ids_story.c */
+void tell_ids(world *world);
+void tell_ids_late(world *world);
+void tell_ids_repeat(world *world);
+
 #endif

@@ -24,6 +24,7 @@ void world_handle(world *w, sim_event *e)
     switch ((event_kind)e->kind) {
     case EVENT_WAKE:
     case EVENT_ACTOR:
+    case EVENT_RESERVER:
     case EVENT_RESUME:
     case EVENT_START:
         client_handle(w, e);
@@ -86,6 +87,11 @@ static void begin_clients(world *w)
     world_schedule(w, (sim_event){.kind = EVENT_NEMESIS}, MS(20));
 }
 
+static bool all_rest(const world *w)
+{
+    return actor_all_rest(w) && ids_all_rest(w);
+}
+
 /* Faults, then healing, in which those who wait get what they wait for; then everybody once more,
  * then closing: each within a bound. And then there is nothing left but fences. */
 void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
@@ -97,8 +103,10 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     int64_t bound_ns = MS(3 * p.max_lease_ms + 5000);
     world_run_until(w, p.duration_ns, NULL);
     world_run_until(w, nemesis_heal(w) + MS(3000), NULL); /* longer than the longest back-off */
-    world_run_until(w, w->run.now_ns + bound_ns, actor_all_rest);
+    world_run_until(w, w->run.now_ns + bound_ns, all_rest);
     actor_name_late(w, ACTOR_THINKS, "when all is well again");
+    if (w->run.failure[0] == '\0' && !ids_all_rest(w))
+        world_fail(w, "when all is well again, somebody still reserves ids");
     actor_finish_round(w);
     world_run_until(w, w->run.now_ns + bound_ns, actor_all_done);
     actor_name_late(w, ACTOR_DONE, "in the last round");
