@@ -215,7 +215,8 @@ void ids_repeat(world *w, int index, const hf__ids_block *block)
  * nobody forgets, for ids must not run ahead of time by themselves. */
 static int64_t draw_count(world *w)
 {
-    bool forgets = w->plan.chance[FAULT_RESTART_EMPTY] > 0 || w->plan.chance[FAULT_RESTART_OLD] > 0;
+    bool forgets = w->plan.scripted || w->plan.chance[FAULT_RESTART_EMPTY] > 0 ||
+                   w->plan.chance[FAULT_RESTART_OLD] > 0;
     return draw(w, 8) == 0 && !forgets ? INT64_C(3000000000) : draw_between(w, 1, 100);
 }
 

@@ -87,10 +87,21 @@ static void forget_c(world *w)
     world_run_until(w, w->run.now_ns + MS(1000), NULL);
 }
 
-/* Until C votes again. */
+/* Until C votes again, for which somebody must want it; then a does not reach B. */
 static void rest(world *w)
 {
-    world_run_until(w, w->run.now_ns + MS(3 * w->plan.max_lease_ms), NULL);
+    part(w, 0, nobody);
+    part(w, 1, nobody);
+    for (int64_t until_ns = w->run.now_ns + MS(4 * w->plan.max_lease_ms);
+         w->run.now_ns < until_ns && w->run.failure[0] == '\0';) {
+        handle *h = story_acquire(w, 0, 0, 3000);
+        EXPECT(w, h != NULL);
+        if (h != NULL)
+            story_let_go(w, 0, h);
+        world_run_until(w, w->run.now_ns + MS(300), NULL);
+    }
+    EXPECT(w, node_votes(&w->nodes[2]));
+    part(w, 0, only_b);
 }
 
 void tell_ids(world *w)
