@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* How blocks of ids are reserved. At a single server one script does it all (src/lua/ids.lua). On a
  * quorum the servers only keep what they are told, in order of fences, and what comes next is
- * decided here, from what a majority knows: behind the highest block of all, and, if one of them
- * may have forgotten something, behind every block that it can have forgotten. */
+ * decided here: behind the highest block of all, if a majority answers that has forgotten nothing;
+ * otherwise behind every block that the others can have forgotten, by their clocks. Those whose
+ * answers count are named, and nobody else may keep the block: a server that was restarted since,
+ * or was asked too late, has perhaps given its promise to somebody newer and does not know it. */
 #include "core/ids.h"
 
 #include "base/mutant.h"
@@ -10,7 +12,8 @@
 #include "core/agree.h"
 #include "core/fail.h"
 
-enum { NUMBER_MAX = 20, WORDS_MAX = 5, OTHER_EPOCH = -1, USED_UP = -2 };
+enum { NUMBER_MAX = 20, WORDS_MAX = 5 + HF_SERVERS_MAX, OTHER_EPOCH = -1, USED_UP = -2 };
+enum { KNOWS = 1, FORGETS = 2 }; /* a server of a quorum, what its name was given */
 
 static const int64_t sequences = INT64_C(1) << HF__IDS_SEQUENCE_BITS;
 static const int64_t parts = INT64_C(1) << HF__IDS_PART_BITS;
@@ -61,7 +64,8 @@ static hf_status take_block(int64_t part, int64_t sequence, int64_t count, hf__i
 {
     if (part < 0 || part >= parts - 1)
         return hf__fail(error, HF_ESERVER, "the epoch of these ids is used up, or is yet to come");
-    *block = (hf__ids_block){hf__ids_make(part, sequence), count};
+    block->first = hf__ids_make(part, sequence);
+    block->count = count;
     return hf__ok(error);
 }
 
@@ -115,6 +119,8 @@ hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__
     put(&w, (int64_t)fence);
     put(&w, hf__ids_part(block->first));
     put(&w, whole ? sequences : hf__ids_sequence(behind));
+    for (int i = 0; i < block->asked; i++)
+        put(&w, block->processes[i]);
     return ask(config, HF__SCRIPT_IDS_VOTE, &w);
 }
 
@@ -128,48 +134,90 @@ static hf_status objection(const hf__ids_config *config, const hf__numbers *said
     return HF_OK;
 }
 
-/* The clock in the middle: one that is set wrong does not count. */
-static int64_t middle(int64_t *clocks, int count)
+/* What those who answered come to. */
+typedef struct votes {
+    int heard, knowing;
+    int64_t highest; /* the id behind all blocks that any of them knows of */
+    int64_t latest;  /* clock of those that may have forgotten something */
+    int64_t clocks[HF_SERVERS_MAX];
+} votes;
+
+static bool makes_sense(const hf__numbers *said)
 {
-    for (int i = 1; i < count; i++)
-        for (int j = i; j > 0 && clocks[j] < clocks[j - 1]; j--) {
-            int64_t other = clocks[j];
-            clocks[j] = clocks[j - 1];
-            clocks[j - 1] = other;
-        }
-    return clocks[count / 2];
+    const int64_t *number = said->number;
+    return said->count == 5 && (number[0] == KNOWS || number[0] == FORGETS) && number[2] >= 0 &&
+           number[2] < parts && number[3] >= 0 && number[3] <= sequences && number[4] >= 0;
 }
 
-hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, int servers,
-                         int64_t seen, int64_t count, hf__ids_block *block, hf_error *error)
+static void count_vote(votes *v, const int64_t *number)
 {
-    int64_t highest = seen, clocks[HF_SERVERS_MAX] = {0};
-    bool forgets = false;
-    int heard = 0;
+    int64_t known = hf__ids_make(number[2], number[3]);
+    v->highest = known > v->highest ? known : v->highest;
+    v->knowing += number[0] == KNOWS;
+    if (number[0] == FORGETS && number[1] > v->latest)
+        v->latest = number[1];
+    v->clocks[v->heard++] = number[1];
+}
+
+static hf_status count_votes(const hf__ids_config *config, const hf__numbers *said, int servers,
+                             votes *v, hf_error *error)
+{
     for (int i = 0; i < servers; i++) {
-        const int64_t *number = said[i].number;
         if (said[i].count == 0)
             continue;
         hf_status status = objection(config, &said[i], error);
         if (status != HF_OK)
             return status;
-        if (said[i].count != 4 || number[2] < 0 || number[2] >= parts || number[3] < 0 ||
-            number[3] > sequences)
+        if (!makes_sense(&said[i]))
             return say_nonsense(error);
-        int64_t known = hf__ids_make(number[2], number[3]);
-        highest = known > highest ? known : highest;
-        forgets = forgets || number[0] != 1;
-        clocks[heard++] = number[1];
+        count_vote(v, said[i].number);
     }
-    int64_t now = middle(clocks, heard), part = hf__ids_part(highest);
-    int64_t sequence = hf__ids_sequence(highest);
+    return v->heard >= hf__majority(servers) ? HF_OK : say_nonsense(error);
+}
+
+/* The clock in the middle, of two the earlier: one that is ahead of its time does not count. */
+static int64_t middle(votes *v)
+{
+    int64_t *clocks = v->clocks;
+    for (int i = 1; i < v->heard; i++)
+        for (int j = i; j > 0 && clocks[j] < clocks[j - 1]; j--) {
+            int64_t other = clocks[j];
+            clocks[j] = clocks[j - 1];
+            clocks[j - 1] = other;
+        }
+    return clocks[(v->heard - 1) / 2];
+}
+
+/* If enough of them know all, the others have no say: what they promised may be forgotten. */
+static void name_voters(const hf__numbers *said, int servers, bool forgets, hf__ids_block *block)
+{
+    block->asked = 0;
+    for (int i = 0; i < servers; i++)
+        if (said[i].count > 0 && (forgets || said[i].number[0] == KNOWS))
+            block->processes[block->asked++] = said[i].number[4];
+}
+
+/* Behind a jump, the clock of one that forgot counts from its answer on, which came after it did:
+ * the others' answers may be older. A jump is from the time and not from the last jump, so that ids
+ * are never further ahead than one of them. */
+hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, int servers,
+                         int64_t seen, int64_t count, hf__ids_block *block, hf_error *error)
+{
+    votes v = {.highest = seen};
+    hf_status status = count_votes(config, said, servers, &v, error);
+    if (status != HF_OK)
+        return status;
+    int64_t now = middle(&v), part = hf__ids_part(v.highest);
+    int64_t sequence = hf__ids_sequence(v.highest);
+    bool forgets = v.knowing < hf__majority(servers) && !HF__MUTANT(IDS_NO_JUMP);
     if (now < 0)
         return take_block(-1, 0, 0, block, error);
-    if (forgets && !HF__MUTANT(IDS_NO_JUMP)) {
-        int64_t ahead = now + jump(config);
-        part = ahead > part ? ahead : part + 1; /* jumps do not add up */
+    if (forgets) {
+        now = (now > v.latest ? now : v.latest) + jump(config);
+        part++;
         sequence = 0;
-    } else if (now > part) {
+    }
+    if (now > part) {
         part = now;
         sequence = 0;
     }
@@ -177,6 +225,7 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
         part++;
         sequence = 0;
     }
+    name_voters(said, servers, v.knowing < hf__majority(servers), block);
     return take_block(part, sequence, count, block, error);
 }
 

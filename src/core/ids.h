@@ -17,6 +17,8 @@ typedef struct hf__ids_config {
 typedef struct hf__ids_block { /* ids from the first on, without a key */
     int64_t first;
     int64_t count;
+    int asked; /* quorum: it was chosen by what so many server processes said, */
+    int64_t processes[HF_SERVERS_MAX]; /* these, and only they may keep it */
 } hf__ids_block;
 
 /* `seen` is always the id behind the highest that this client has ever been given; 0: none. */

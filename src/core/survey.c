@@ -13,7 +13,8 @@
  * enough for revoke; for break the holder must not be left with a majority, so it counts as well
  * where it has none. The fence of a break is above all that were seen, at every server.
  *
- * An errand is done when a majority has answered, whatever it said.
+ * An errand is done when a majority has said 1 before all else, or when that cannot come about any
+ * more and a majority has said something.
  *
  * Nobody waits for the rest of an order, but it goes on: servers that answer later get the order as
  * well. What is lost with a connection from there on is not repeated, so that it comes to an end.
@@ -253,12 +254,23 @@ static void look_at_question(hf__survey *survey)
 
 /* ---- Errands ---- */
 
+static int count_agreeing(const hf__survey *survey)
+{
+    int count = 0;
+    for (int i = 0; i < survey->count; i++) {
+        const voice *v = &survey->voices[i];
+        count += v->stage == HEARD && v->said.numbers.number[0] == 1;
+    }
+    return count;
+}
+
 static void look_at_errand(hf__survey *survey)
 {
     hf__answer *answer = survey->query->call->answer;
-    int heard = count_in(survey, HEARD);
-    if (heard < hf__majority(survey->count)) {
-        if (count_pending(survey, ~0U) == 0)
+    int heard = count_in(survey, HEARD), pending = count_pending(survey, ~0U);
+    int agree = count_agreeing(survey), majority = hf__majority(survey->count);
+    if (heard < majority || (agree < majority && agree + pending >= majority)) {
+        if (pending == 0)
             blame(survey, "did not answer", count_in(survey, FAILED), heard > 0);
         return;
     }
