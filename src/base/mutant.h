@@ -57,6 +57,8 @@ enum {
     HF__MUTANT_DEADLINE_FIRST,    /* the deadline of the best vote, not of the q-th */
     HF__MUTANT_IDS_NO_JUMP,       /* ids: servers that have forgotten are believed */
     HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of them by the skew only */
+    HF__MUTANT_IDS_MINORITY,      /* a block that one server keeps counts */
+    HF__MUTANT_IDS_UNKEPT,        /* and so does one that none does */
     HF__MUTANT_ERRAND_FRESH       /* no copy of an errand knows of an earlier one */
 };
 

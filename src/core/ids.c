@@ -64,8 +64,7 @@ static hf_status take_block(int64_t part, int64_t sequence, int64_t count, hf__i
 {
     if (part < 0 || part >= parts - 1)
         return hf__fail(error, HF_ESERVER, "the epoch of these ids is used up, or is yet to come");
-    block->first = hf__ids_make(part, sequence);
-    block->count = count;
+    *block = (hf__ids_block){hf__ids_make(part, sequence), count};
     return hf__ok(error);
 }
 
@@ -110,8 +109,9 @@ hf__query *hf__ids_ask_votes(const hf__ids_config *config, uint64_t fence)
     return ask(config, HF__SCRIPT_IDS_VOTE, &w);
 }
 
-hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__ids_block *block)
+hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__ids_choice *choice)
 {
+    const hf__ids_block *block = &choice->block;
     int64_t behind = block->first + block->count;
     bool whole = hf__ids_sequence(behind) == 0; /* the second's last id is in it */
     words w = {.count = 0};
@@ -119,8 +119,8 @@ hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__
     put(&w, (int64_t)fence);
     put(&w, hf__ids_part(block->first));
     put(&w, whole ? sequences : hf__ids_sequence(behind));
-    for (int i = 0; i < block->asked; i++)
-        put(&w, block->processes[i]);
+    for (int i = 0; i < choice->asked; i++)
+        put(&w, choice->processes[i]);
     return ask(config, HF__SCRIPT_IDS_VOTE, &w);
 }
 
@@ -189,19 +189,19 @@ static int64_t middle(votes *v)
 }
 
 /* If enough of them know all, the others have no say: what they promised may be forgotten. */
-static void name_voters(const hf__numbers *said, int servers, bool forgets, hf__ids_block *block)
+static void name_voters(const hf__numbers *said, int servers, bool forgets, hf__ids_choice *choice)
 {
-    block->asked = 0;
+    choice->asked = 0;
     for (int i = 0; i < servers; i++)
         if (said[i].count > 0 && (forgets || said[i].number[0] == KNOWS))
-            block->processes[block->asked++] = said[i].number[4];
+            choice->processes[choice->asked++] = said[i].number[4];
 }
 
 /* Behind a jump, the clock of one that forgot counts from its answer on, which came after it did:
  * the others' answers may be older. A jump is from the time and not from the last jump, so that ids
  * are never further ahead than one of them. */
 hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, int servers,
-                         int64_t seen, int64_t count, hf__ids_block *block, hf_error *error)
+                         int64_t seen, int64_t count, hf__ids_choice *choice, hf_error *error)
 {
     votes v = {.highest = seen};
     hf_status status = count_votes(config, said, servers, &v, error);
@@ -211,7 +211,7 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
     int64_t sequence = hf__ids_sequence(v.highest);
     bool forgets = v.knowing < hf__majority(servers) && !HF__MUTANT(IDS_NO_JUMP);
     if (now < 0)
-        return take_block(-1, 0, 0, block, error);
+        return take_block(-1, 0, 0, &choice->block, error);
     if (forgets) {
         now = (now > v.latest ? now : v.latest) + jump(config);
         part++;
@@ -225,8 +225,8 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
         part++;
         sequence = 0;
     }
-    name_voters(said, servers, v.knowing < hf__majority(servers), block);
-    return take_block(part, sequence, count, block, error);
+    name_voters(said, servers, v.knowing < hf__majority(servers), choice);
+    return take_block(part, sequence, count, &choice->block, error);
 }
 
 hf_status hf__ids_kept(const hf__ids_config *config, const hf__numbers *said, int servers,
@@ -240,7 +240,7 @@ hf_status hf__ids_kept(const hf__ids_config *config, const hf__numbers *said, in
         else if (said[i].count > 0 && status == HF_OK)
             status = objection(config, &said[i], error);
     }
-    if (kept >= hf__majority(servers))
+    if (kept >= (HF__MUTANT(IDS_MINORITY) ? 1 : hf__majority(servers)) || HF__MUTANT(IDS_UNKEPT))
         return hf__ok(error);
     return status != HF_OK ? status : say_nonsense(error);
 }

@@ -17,8 +17,6 @@ typedef struct hf__ids_config {
 typedef struct hf__ids_block { /* ids from the first on, without a key */
     int64_t first;
     int64_t count;
-    int asked; /* quorum: it was chosen by what so many server processes said, */
-    int64_t processes[HF_SERVERS_MAX]; /* these, and only they may keep it */
 } hf__ids_block;
 
 /* `seen` is always the id behind the highest that this client has ever been given; 0: none. */
@@ -32,13 +30,19 @@ hf_status hf__ids_read(const hf__ids_config *config, const hf__numbers *said, in
 
 /* ---- A quorum, under the lock of hf__ids_lock_name(), with its fence ---- */
 
+typedef struct hf__ids_choice { /* a block, and the server processes that may keep it: */
+    hf__ids_block block;
+    int asked;                         /* so many, */
+    int64_t processes[HF_SERVERS_MAX]; /* by whose answers it was chosen */
+} hf__ids_choice;
+
 /* First all are asked what they know; then told what to keep. NULL: out of memory. */
 hf__query *hf__ids_ask_votes(const hf__ids_config *config, uint64_t fence);
-/* What a majority has said, by server; count 0: nothing. HF_OK: *block is to be kept, and nobody's
- * before it is. HF_EBUSY: somebody newer has the lock. HF_EINVAL, HF_ESERVER. */
+/* What a majority has said, by server; count 0: nothing. HF_OK: *choice is to be kept, and
+ * nobody's before it is. HF_EBUSY: somebody newer has the lock. HF_EINVAL, HF_ESERVER. */
 hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, int servers,
-                         int64_t seen, int64_t count, hf__ids_block *block, hf_error *error);
-hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__ids_block *block);
+                         int64_t seen, int64_t count, hf__ids_choice *choice, hf_error *error);
+hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__ids_choice *choice);
 /* HF_OK: a majority keeps it, it is ours. HF_EBUSY: it is not. HF_EINVAL, HF_ESERVER. */
 hf_status hf__ids_kept(const hf__ids_config *config, const hf__numbers *said, int servers,
                        hf_error *error);

@@ -14,7 +14,7 @@
  * where it has none. The fence of a break is above all that were seen, at every server.
  *
  * An errand is done when a majority has said 1 before all else, or when that cannot come about any
- * more and a majority has said something.
+ * more and a majority has said something; then for the rest only a while is waited.
  *
  * Nobody waits for the rest of an order, but it goes on: servers that answer later get the order as
  * well. What is lost with a connection from there on is not repeated, so that it comes to an end.
@@ -24,6 +24,7 @@
 #include "core/fail.h"
 #include "core/state.h"
 
+enum { PATIENCE = 4 };   /* a part of the time after which silence means that a server is gone */
 enum { ORDERS_MAX = 3 }; /* to one server: then its lock changes faster than we can speak */
 
 typedef enum voice_stage {
@@ -264,14 +265,30 @@ static int count_agreeing(const hf__survey *survey)
     return count;
 }
 
+/* Who could still make it a majority has little time: the errand can do without. */
+static void hurry(const hf__survey *survey)
+{
+    hf__core *core = survey->query->core;
+    hf__call *call = survey->query->call;
+    hf__instant soon = hf__after(core->now, (hf__span){core->config.reply_timeout.ns / PATIENCE});
+    if (!hf__before(soon, call->deadline))
+        return;
+    call->deadline = soon;
+    hf__timer_set(&core->timers, &call->timer, soon);
+}
+
 static void look_at_errand(hf__survey *survey)
 {
     hf__answer *answer = survey->query->call->answer;
     int heard = count_in(survey, HEARD), pending = count_pending(survey, ~0U);
     int agree = count_agreeing(survey), majority = hf__majority(survey->count);
-    if (heard < majority || (agree < majority && agree + pending >= majority)) {
+    if (heard < majority) {
         if (pending == 0)
             blame(survey, "did not answer", count_in(survey, FAILED), heard > 0);
+        return;
+    }
+    if (agree < majority && agree + pending >= majority) {
+        hurry(survey);
         return;
     }
     for (int i = 0; i < survey->count; i++)

@@ -20,51 +20,6 @@ const sim_mutant *active_mutant;
 
 /* ---- Scripts ---- */
 
-/* The text with a fragment replaced, newly allocated. */
-static char *edited(const char *text, const sim_edit *edit)
-{
-    const char *at = strstr(text, edit->fragment);
-    if (at == NULL || strstr(at + 1, edit->fragment) != NULL) {
-        fprintf(stderr, "mutant %s: not exactly once in %s.lua: %s\n", active_mutant->name,
-                edit->script, edit->fragment);
-        exit(2);
-    }
-    size_t before = (size_t)(at - text), cut = strlen(edit->fragment);
-    size_t put = strlen(edit->instead), after = strlen(at + cut);
-    char *whole = malloc(before + put + after + 1);
-    if (whole == NULL)
-        abort();
-    memcpy(whole, text, before);
-    memcpy(whole + before, edit->instead, put);
-    memcpy(whole + before + put, at + cut, after + 1);
-    return whole;
-}
-
-/* What acquire, release and break have in common is edited in all of them, and the same with stock.
- */
-static bool is_for(const sim_edit *edit, const char *name)
-{
-    if (strcmp(edit->script, "stock_item") == 0)
-        return strncmp(name, "stock_", 6) == 0;
-    if (strcmp(edit->script, "hand_on") == 0)
-        return strcmp(name, "acquire") == 0 || strcmp(name, "release") == 0 ||
-               strcmp(name, "break") == 0;
-    return strcmp(edit->script, name) == 0;
-}
-
-static char *make_body(const char *name, const char *body)
-{
-    char *made = NULL;
-    for (int i = 0; i < EDITS_MAX && active_mutant->edits[i].script != NULL; i++) {
-        if (!is_for(&active_mutant->edits[i], name))
-            continue;
-        char *next = edited(made != NULL ? made : body, &active_mutant->edits[i]);
-        free(made);
-        made = next;
-    }
-    return made;
-}
-
 /* Bodies are kept, because the server may ask for one after each restart. */
 const char *mutant_change_script(const char *name, const char *body)
 {
@@ -85,17 +40,12 @@ const char *mutant_change_script(const char *name, const char *body)
         at++;
     if (made[at].name == NULL) {
         made[at].name = name;
-        made[at].body = make_body(name, body);
+        made[at].body = script_edited(active_mutant->edits, name, body);
     }
     return made[at].body;
 }
 
 /* ---- All of them ---- */
-
-#define EDIT(script, fragment, instead) \
-    {                                   \
-        script, fragment, instead       \
-    }
 
 /* A fence that is the time itself is kept from now on in any case. */
 #define KEPT_FROM_NOW                                                             \

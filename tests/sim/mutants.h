@@ -6,15 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "script_edit.h"
 #include "server.h"
-
-typedef struct sim_edit { /* of a script: one fragment, which is there exactly once, by another */
-    const char *script;   /* NULL: no more; "hand_on": those that include it */
-    const char *fragment;
-    const char *instead;
-} sim_edit;
-
-enum { EDITS_MAX = 4 };
 
 typedef struct sim_mutant {
     const char *name;

@@ -108,7 +108,7 @@ static void give(world *w, int index)
     reserver *r = &w->clients[index].reserver;
     sim_reservation mine = {.client = index,
                             .fence = r->fence,
-                            .block = r->block,
+                            .block = r->choice.block,
                             .began_ns = r->began_ns,
                             .given_ns = w->run.now_ns};
     world_log(w, "client %d: ids %lld.%u, %lld of them", index,
@@ -192,20 +192,20 @@ void ids_go_on(world *w, int index)
     else if (r->stage == RESERVER_HOLDS)
         ask(w, index, hf__ids_ask_votes(&config, r->fence), RESERVER_ASKS);
     else if (r->stage == RESERVER_CHOSE)
-        ask(w, index, hf__ids_keep(&config, r->fence, &r->block), RESERVER_KEEPS);
+        ask(w, index, hf__ids_keep(&config, r->fence, &r->choice), RESERVER_KEEPS);
     else if (r->stage == RESERVER_ENDS)
         let_go(w, index);
 }
 
 /* In stories: what was asked, or said about a block, is asked or said once more. */
-void ids_repeat(world *w, int index, const hf__ids_block *block)
+void ids_repeat(world *w, int index, const hf__ids_choice *choice)
 {
     reserver *r = &w->clients[index].reserver;
     hf__ids_config config = configuration(w);
     r->repeats = r->stage;
     ask(w, index,
-        block != NULL ? hf__ids_keep(&config, r->fence, block)
-                      : hf__ids_ask_votes(&config, r->fence),
+        choice != NULL ? hf__ids_keep(&config, r->fence, choice)
+                       : hf__ids_ask_votes(&config, r->fence),
         RESERVER_REPEATS);
 }
 
@@ -239,7 +239,7 @@ static hf_status take_answers(world *w, int index, hf_error *error)
     if (r->stage == RESERVER_KEEPS)
         return hf__ids_kept(&config, r->said, w->plan.nodes, error);
     hf_status status =
-        hf__ids_choose(&config, r->said, w->plan.nodes, r->seen, draw_count(w), &r->block, error);
+        hf__ids_choose(&config, r->said, w->plan.nodes, r->seen, draw_count(w), &r->choice, error);
     if (status == HF_OK)
         note_jump(w, r->said);
     return status;

@@ -2,9 +2,9 @@
 /* Stories of ids. All have three servers A, B and C, and a, who has chosen a block, stands still
  * before it says so, and wakes up when others have had the lock after it. It never gets its block.
  *
- * ids: b reserves one meanwhile. Then the same with C, which has forgotten everything when a wakes
- * up: a's word comes to A, which b could not reach, and to C, which does not know any more that it
- * has promised b not to listen. Whoever asks A and C next must get beyond b's block, too.
+ * ids: b has chosen one meanwhile, and gets it. Then the same with C, which has forgotten b's when
+ * a wakes up: a's word comes to A, which b could not reach, and to C, which does not know any more
+ * that it has promised b not to listen. Whoever asks A and C next must get beyond b's block, too.
  *
  * ids-late: what a has asked comes to C when C has forgotten what b had it keep, so that C takes a
  * for the newest; but what a has chosen is older than that.
@@ -41,7 +41,7 @@ static void sleep_past_lease(world *w)
     world_run_until(w, w->run.now_ns + MS(w->plan.lease_max_ms + 500), NULL);
 }
 
-/* One more block, which must be there; checked as all are. */
+/* To the end, with one more block; checked as all are. */
 static void reserve(world *w, int index)
 {
     const reserver *r = &w->clients[index].reserver;
@@ -72,9 +72,9 @@ static void give_up(world *w, int index)
     go_on(w, index, RESERVER_IDLE);
 }
 
-static void repeat(world *w, int index, const hf__ids_block *block)
+static void repeat(world *w, int index, const hf__ids_choice *choice)
 {
-    ids_repeat(w, index, block);
+    ids_repeat(w, index, choice);
     world_run_until(w, w->run.now_ns + MS(1000), NULL);
     EXPECT(w, w->clients[index].reserver.stage != RESERVER_REPEATS);
 }
@@ -109,8 +109,9 @@ void tell_ids(world *w)
     begin(w);
     go_on(w, 0, RESERVER_CHOSE);
     sleep_past_lease(w);
-    reserve(w, 1);
+    go_on(w, 1, RESERVER_CHOSE);
     give_up(w, 0);
+    reserve(w, 1);
 
     go_on(w, 0, RESERVER_CHOSE);
     sleep_past_lease(w);
@@ -154,7 +155,7 @@ void tell_ids_repeat(world *w)
 {
     begin(w);
     go_on(w, 0, RESERVER_CHOSE);
-    hf__ids_block first = w->clients[0].reserver.block;
+    hf__ids_choice first = w->clients[0].reserver.choice;
     go_on(w, 0, RESERVER_ENDS);
     w->clients[0].reserver.stage = RESERVER_HOLDS;
     go_on(w, 0, RESERVER_CHOSE);

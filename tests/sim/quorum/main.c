@@ -13,10 +13,13 @@
  * are shown and have a minimum; and where clocks jump there must be holds that overlap, or the
  * checker is blind. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mutant.h"
 #include "quorum.h"
 #include "simulator.h"
+
+const mutant *active_mutant;
 
 enum { GRANTS_MIN = 3, CONTROL_SEEDS = 400 };
 
@@ -26,8 +29,7 @@ static struct {
 } sums;
 
 static world the_world;
-static const mutant *active_mutant; /* NULL: the real thing */
-static int always_nodes;            /* 0: as many as the seed says */
+static int always_nodes; /* 0: as many as the seed says */
 
 /* ---- Runs ---- */
 
@@ -109,6 +111,24 @@ static bool proves_something(const sim_batch *batch)
 }
 
 /* ---- Mutants ---- */
+
+/* Bodies are kept while the servers are there, each of which asks for them after a restart. */
+const char *mutant_change_script(const char *name, const char *body)
+{
+    static const mutant *made_for;
+    static const char *made_of;
+    static char *made;
+    if (made_for == active_mutant && made_of == body)
+        return made;
+    char *next = script_edited(active_mutant->edits, name, body);
+    if (next == NULL)
+        return NULL;
+    free(made);
+    made = next;
+    made_of = body;
+    made_for = active_mutant;
+    return made;
+}
 
 static sim_prey mutant_as_prey(int number)
 {

@@ -34,6 +34,7 @@ void node_begin(world *w, int index)
     *n = (node){.world = w, .index = index, .server = sim_server_new()};
     n->watch = (sim_watch){.published = order_published, .ran = order_ran, .arg = n};
     sim_server_set_watch(n->server, &n->watch);
+    sim_server_set_change(n->server, active_mutant != NULL ? mutant_change_script : NULL);
     n->rate_ppm = draw_between(w, -4500, 4500);
     n->offset_us = draw_between(w, -200000, 200000);
     if (!w->plan.fresh)

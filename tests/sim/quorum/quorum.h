@@ -32,6 +32,7 @@
 #include "core/ids.h"
 #include "fence_book.h"
 #include "plan.h"
+#include "script_edit.h"
 #include "server.h"
 
 enum {
@@ -157,7 +158,7 @@ typedef struct reserver {
     uint64_t fence;
     hf__answer answer;
     hf__numbers said[NODES_MAX];
-    hf__ids_block block;
+    hf__ids_choice choice;
     int64_t seen, began_ns;
     int given;
 } reserver;
@@ -311,7 +312,7 @@ void actor_name_late(world *world, actor_state state, const char *when);
 void ids_begin(world *world, int client);
 void ids_go_on(world *world, int client);
 void ids_call_done(world *world, int client);
-void ids_repeat(world *world, int client, const hf__ids_block *block); /* NULL: asks again */
+void ids_repeat(world *world, int client, const hf__ids_choice *choice); /* NULL: asks again */
 void ids_clock_moved(node *node);
 void ids_forgotten(node *node);
 bool ids_all_rest(const world *world); /* nobody is about to reserve some */
@@ -363,10 +364,13 @@ typedef struct mutant {
     int seeds;            /* within which it must be caught */
     uint64_t first;       /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
     const char *scenario; /* in which it must be caught instead; NULL: none */
+    sim_edit edits[EDITS_MAX];
 } mutant;
 
 extern const mutant mutants[];
 extern const int mutant_count;
+extern const mutant *active_mutant;     /* NULL: the real thing */
+sim_change_script mutant_change_script; /* what the active one does to scripts */
 
 /* scenario.c */
 bool scenario_fails(world *world, const char *name, bool print_trace, bool quietly, char *how,
