@@ -102,9 +102,11 @@ static bool proves_something(const sim_batch *batch)
            GRANTS_MIN, (long long)sums.idle_runs);
     if (batch->runs >= CONTROL_SEEDS && always_nodes != 1 &&
         (sums.total.overlaps == 0 || sums.total.fenced_refusals == 0 || sums.total.rejoined == 0 ||
-         sums.total.served_in_order == 0)) {
+         sums.total.served_in_order == 0 || sums.total.ids_given == 0 ||
+         sums.total.ids_outdated == 0 || sums.total.ids_jumps == 0)) {
         printf("the control did not fail: no overlap where clocks jump, no refused write, no "
-               "server that voted again, or nobody who waited\n");
+               "server that voted again, nobody who waited, or no ids that were given, refused or "
+               "ahead of time\n");
         proves = false;
     }
     return proves;
