@@ -180,7 +180,7 @@ static void let_go(world *w, int index)
     hf__event e = {.kind = HF__EVENT_LET_GO, .hold = r->hold};
     r->hold = NULL;
     client_step(w, index, &e);
-    enter(w, index, RESERVER_IDLE, MS(draw_between(w, 1, 400)));
+    enter(w, index, RESERVER_IDLE, MS(draw_between(w, 1, 1000)));
 }
 
 void ids_go_on(world *w, int index)
