@@ -322,7 +322,8 @@ void hf__query_drop(hf__query *query); /* one that was never started */
  * It says all that the script is given, but for the first two arguments, which every copy has of
  * its own: the run id of the server process that it is sent to, and 1 if an earlier copy may have
  * come there, else 0. The answer is one number, or a few of them with perhaps one text behind. On a
- * quorum all servers are asked: until a majority has said 1 as its first number, or no longer can. */
+ * quorum all servers are asked, until a majority has said 1 as its first number, or all have said
+ * something; of those that take much longer than a majority did nothing is heard. */
 typedef struct hf__errand {
     hf__script_id script;
     hf__slice prefix, name;

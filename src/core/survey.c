@@ -13,8 +13,8 @@
  * enough for revoke; for break the holder must not be left with a majority, so it counts as well
  * where it has none. The fence of a break is above all that were seen, at every server.
  *
- * An errand is done when a majority has said 1 before all else, or when that cannot come about any
- * more and a majority has said something; then for the rest only a while is waited.
+ * An errand is done when a majority has said 1 before all else, or when no more answers can come.
+ * Once a majority has said anything, the rest has only a while left.
  *
  * Nobody waits for the rest of an order, but it goes on: servers that answer later get the order as
  * well. What is lost with a connection from there on is not repeated, so that it comes to an end.
@@ -265,7 +265,7 @@ static int count_agreeing(const hf__survey *survey)
     return count;
 }
 
-/* Who could still make it a majority has little time: the errand can do without. */
+/* Those who have not answered yet have little time: the errand can do without. */
 static void hurry(const hf__survey *survey)
 {
     hf__core *core = survey->query->core;
@@ -287,7 +287,7 @@ static void look_at_errand(hf__survey *survey)
             blame(survey, "did not answer", count_in(survey, FAILED), heard > 0);
         return;
     }
-    if (agree < majority && agree + pending >= majority) {
+    if (agree < majority && pending > 0) {
         hurry(survey);
         return;
     }

@@ -10,7 +10,10 @@
  * for the newest; but what a has chosen is older than that.
  *
  * ids-repeat: a reserves two blocks under one lock. What it says to C for the first one comes once
- * more, behind the second one, and takes nothing back. */
+ * more, behind the second one, and takes nothing back.
+ *
+ * ids-restart: nobody is late here. A is restarted with its data; B and C know enough, and the time
+ * does not jump. Then B is: it jumps, once, and not again. */
 #include "scenario.h"
 
 static const bool only_a[NODES_MAX] = {[0] = true}, only_b[NODES_MAX] = {[1] = true};
@@ -87,11 +90,9 @@ static void forget_c(world *w)
     world_run_until(w, w->run.now_ns + MS(1000), NULL);
 }
 
-/* Until C votes again, for which somebody must want it; then a does not reach B. */
-static void rest(world *w)
+/* Until a server votes again, for which somebody must want it. */
+static void await_vote(world *w, int server)
 {
-    part(w, 0, nobody);
-    part(w, 1, nobody);
     for (int64_t until_ns = w->run.now_ns + MS(4 * w->plan.max_lease_ms);
          w->run.now_ns < until_ns && w->run.failure[0] == '\0';) {
         handle *h = story_acquire(w, 0, 0, 3000);
@@ -100,7 +101,15 @@ static void rest(world *w)
             story_let_go(w, 0, h);
         world_run_until(w, w->run.now_ns + MS(300), NULL);
     }
-    EXPECT(w, node_votes(&w->nodes[2]));
+    EXPECT(w, node_votes(&w->nodes[server]));
+}
+
+/* Until C does; then a does not reach B. */
+static void rest(world *w)
+{
+    part(w, 0, nobody);
+    part(w, 1, nobody);
+    await_vote(w, 2);
     part(w, 0, only_b);
 }
 
@@ -164,4 +173,27 @@ void tell_ids_repeat(world *w)
     go_on(w, 0, RESERVER_IDLE);
     reserve(w, 1);
     story_ends(w, "ids-repeat: what came twice took nothing back");
+}
+
+/* ---- ids-restart ---- */
+
+/* How often it has jumped when some blocks were reserved after it. */
+static int64_t restart(world *w, int server)
+{
+    sim_image *image = sim_server_copy(w->nodes[server].server);
+    int64_t before = w->stats.ids_jumps;
+    node_restart(&w->nodes[server], image, "its data");
+    sim_image_free(image);
+    await_vote(w, server);
+    for (int i = 0; i < 6; i++)
+        reserve(w, i % 2);
+    return w->stats.ids_jumps - before;
+}
+
+void tell_ids_restart(world *w)
+{
+    begin(w);
+    EXPECT(w, restart(w, 0) == 0);
+    EXPECT(w, restart(w, 1) == 1);
+    story_ends(w, "ids-restart: time jumped when no majority knew it all, and only once");
 }

@@ -305,6 +305,7 @@ static const struct story {
     {"ids", 3, 2, 20, tell_ids},
     {"ids", 3, 2, 20, tell_ids_late},
     {"ids", 3, 2, 20, tell_ids_repeat},
+    {"ids", 3, 2, 5, tell_ids_restart},
     {"contenders", 3, CONTENDERS, CONTENDER_RUNS, tell_contenders},
     {"contenders", 5, CONTENDERS, CONTENDER_RUNS, tell_contenders},
 };

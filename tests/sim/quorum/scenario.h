@@ -28,5 +28,6 @@ void tell_late(world *world);
 void tell_ids(world *world);
 void tell_ids_late(world *world);
 void tell_ids_repeat(world *world);
+void tell_ids_restart(world *world);
 
 #endif
