@@ -26,9 +26,12 @@ static char *edited(const char *text, const sim_edit *edit)
     return whole;
 }
 
-/* What acquire, release and break have in common is edited in all of them. */
+/* What acquire, release and break have in common is edited in all of them, and the same with stock.
+ */
 static bool is_for(const sim_edit *edit, const char *name)
 {
+    if (strcmp(edit->script, "stock_item") == 0)
+        return strncmp(name, "stock_", 6) == 0;
     if (strcmp(edit->script, "hand_on") == 0)
         return strcmp(name, "acquire") == 0 || strcmp(name, "release") == 0 ||
                strcmp(name, "break") == 0;

@@ -4,7 +4,7 @@
 #define HF_SIM_SCRIPT_EDIT_H
 
 typedef struct sim_edit { /* of a script: one fragment, which is there exactly once, by another */
-    const char *script;   /* NULL: no more; "hand_on": those that include it */
+    const char *script;   /* NULL: no more; "hand_on", "stock_item": those that include it */
     const char *fragment;
     const char *instead;
 } sim_edit;
