@@ -71,13 +71,16 @@ static hf_status ask_under_lock(hf_ids *ids, uint64_t fence, int64_t seen, int64
     const hf__ids_config *config = &ids->config;
     int servers = ids->client->server_count;
     hf__numbers said[HF_SERVERS_MAX];
+    hf__ids_choice choice;
     hf_status status = ask_all(ids, hf__ids_ask_votes(config, fence), said, ends, error);
     if (status == HF_OK)
-        status = hf__ids_choose(config, said, servers, seen, count, block, error);
+        status = hf__ids_choose(config, said, servers, seen, count, &choice, error);
     if (status == HF_OK)
-        status = ask_all(ids, hf__ids_keep(config, fence, block), said, ends, error);
+        status = ask_all(ids, hf__ids_keep(config, fence, &choice), said, ends, error);
     if (status == HF_OK)
         status = hf__ids_kept(config, said, servers, error);
+    if (status == HF_OK)
+        *block = choice.block;
     return status;
 }
 
