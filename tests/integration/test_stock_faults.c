@@ -13,7 +13,10 @@
 #include "fixture.h"
 #include "relay.h"
 
-enum { LOST = 3 }; /* answers in a row, so that copies of copies are lost too */
+enum {
+    LOST = 3, /* answers in a row, so that copies of copies are lost too */
+    FOR_EVER = 1000000
+};
 
 static hf_error error;
 static int64_t left;
@@ -126,7 +129,6 @@ static void *begin_again(void *arg)
 static void nobody_elses_shelf_is_emptied(void **state)
 {
     (void)state;
-    enum { FOR_EVER = 1000000 };
     static hf_status status;
     pthread_t thread;
     begin_relayed(HF_CLIENT(.call_timeout_ms = 60000));
@@ -161,6 +163,27 @@ static void the_caller_may_ask_again(void **state)
     WAIT_UNTIL(hf_stock_take(alice, "lock", 1, &options, &left, &error) == HF_OK, 10000);
     expect_counts(8, 0, 1);
     EXPECT(HF_OK, hf_stock_take(bob, "lock", 1, &options, &left, &error));
+    expect_counts(8, 0, 1);
+}
+
+/* HF_EUNAVAILABLE would mean that nothing was done. */
+static void who_may_have_bought_is_told_so(void **state)
+{
+    (void)state;
+    begin_relayed(HF_CLIENT(.call_timeout_ms = 1000));
+    EXPECT(HF_OK, hf_stock_set(bob, "lock", 9, NULL, &error));
+    relay_cut_answers(&relay, FOR_EVER);
+    while (relay_spoilt(&relay) == 0) { /* until it gets so far within its time */
+        hf_status status =
+            hf_stock_take(alice, "lock", 1, HF_TAKE(.request = "cart"), &left, &error);
+        assert_true(status == HF_EUNKNOWN || status == HF_EUNAVAILABLE);
+        if (status == HF_EUNAVAILABLE)
+            expect_counts(9, 0, 0);
+    }
+    expect_counts(8, 0, 1);
+    relay_cut_answers(&relay, 0);
+    WAIT_UNTIL(hf_stock_take(alice, "lock", 1, HF_TAKE(.request = "cart"), &left, NULL) == HF_OK,
+               10000);
     expect_counts(8, 0, 1);
 }
 
@@ -295,6 +318,7 @@ int main(void)
         TEST(a_shelf_is_emptied_once),
         TEST(nobody_elses_shelf_is_emptied),
         TEST(the_caller_may_ask_again),
+        TEST(who_may_have_bought_is_told_so),
         TEST(a_copy_that_is_late_sells_nothing),
         TEST(a_server_that_keeps_its_data_remembers_orders),
         TEST(key_built_inside_the_script),
