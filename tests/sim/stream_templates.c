@@ -121,11 +121,14 @@ const char *const stream_store_templates[] = {
     "EVALSHA $*value 1 $V $X 0", "EVALSHA $*value 1 $V $X 0 $Y 0 $v", "EVALSHA $*value 1 $V $X 0 $Y $B $v",
     "EVALSHA $*value 1 $V $X 1 $Y $B $v", "EVALSHA $*value 1 $V $X 0 $Y $B", "HSET $V version $B by x",
     "HSET $V version $B by x value $v", "HGETALL $V", "DEL $V",
-    "EVALSHA $*write_held 4 $L $O $s $k $X 0 $H $_ s $v 0 d $_ 0",
-    "EVALSHA $*write_held 4 $L $O $s $s $X 0 $H $_ s $v $t s $v 0",
-    "EVALSHA $*write_held 3 $L $O $s $X 1 $H $o s $v $t", "EVALSHA $*write_held 3 $L $O $s $X 0 $H $o d $_ 0",
-    "EVALSHA $*write_fenced 3 $G $s $k $X 0 $B s $v 0 d $_ 0", "EVALSHA $*write_fenced 2 $G $s $X 0 $B s $v $t",
-    "EVALSHA $*write_fenced 2 $G $s $X 0 1 s $v 0", "GET $G", "DEL $G",
+    "EVALSHA $*value 1 $V $X 1 $Y $B", "HSET $V version $B by x made $Y", "HGET $V made",
+    "EVALSHA $*write_held 5 $L $O $h $s $k $X 0 $Y $H $_ s $v 0 d $_ 0",
+    "EVALSHA $*write_held 5 $L $O $h $s $s $X 0 $Y $H $_ s $v $t s $v 0",
+    "EVALSHA $*write_held 4 $L $O $h $s $X 1 $Y $H $_ s $v $t", "EVALSHA $*write_held 4 $L $O $h $s $X 1 $Y $H $o s $v $t",
+    "EVALSHA $*write_held 4 $L $O $h $s $X 0 $Y $H $o d $_ 0", "HDEL $h $Y",
+    "EVALSHA $*write_fenced 4 $G $h $s $k $X 0 $Y $B s $v 0 d $_ 0", "EVALSHA $*write_fenced 3 $G $h $s $X 0 $Y $B s $v $t",
+    "EVALSHA $*write_fenced 3 $G $h $s $X 1 $Y $B s $v $t", "EVALSHA $*write_fenced 3 $G $h $s $X 1 $Y 1 s $v 0",
+    "EVALSHA $*write_fenced 3 $G $h $s $X 0 $Y 1 s $v 0", "GET $G", "DEL $G",
 };
 
 const char *const stream_short_templates[] = {
