@@ -111,7 +111,8 @@ typedef struct timing {
 
 static bool same_integer(int64_t slack_ms, long long real, long long model, timing how)
 {
-    bool fence = llabs(real) >= 1000000000000000;
+    const long long from = 1000000000000000;
+    bool fence = real >= from || real <= -from; /* llabs() has no answer for the least of all */
     if (real == model)
         return true;
     if (how.unit <= 0 || (real < 0) != (model < 0))
