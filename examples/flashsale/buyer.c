@@ -57,19 +57,21 @@ static bool request_is_mine(struct request *request, int desk)
     return atomic_compare_exchange_strong(&request->desk, &owner, desk) || owner == desk;
 }
 
-static enum answer serve_until_decided(struct buyer *buyer)
+enum answer trouble_with_redis(const struct buyer *buyer, const hf_error *error)
 {
-    enum answer answer = AGAIN;
+    if (error->status == HF_EUNAVAILABLE || error->status == HF_EUNKNOWN)
+        return AGAIN;
+    complain(buyer, hf_status_name(error->status), error->text);
+    return FAILED;
+}
+
+static enum answer attempt(struct buyer *buyer)
+{
     hf_error error;
-    if (hf_ids_next(buyer->ids, &buyer->order_id, &error) != HF_OK) {
-        complain(buyer, "no order id", error.text);
-        return FAILED;
-    }
-    while (answer == AGAIN && buyer->request->attempts < ATTEMPTS_MAX) {
-        buyer->request->attempts++;
-        answer = buyer->sale->strategy->serve(buyer);
-    }
-    return answer;
+    buyer->request->attempts++;
+    if (hf_ids_next(buyer->ids, &buyer->order_id, &error) != HF_OK)
+        return trouble_with_redis(buyer, &error);
+    return buyer->sale->strategy->serve(buyer);
 }
 
 static bool serve(struct buyer *buyer, int number)
@@ -81,7 +83,11 @@ static bool serve(struct buyer *buyer, int number)
     snprintf(buyer->request_name, sizeof buyer->request_name, "request-%" PRId64, buyer->number);
     if (request->began_us == 0)
         request->began_us = now_us();
-    enum answer answer = serve_until_decided(buyer);
+    enum answer answer = AGAIN;
+    while (answer == AGAIN && request->attempts < ATTEMPTS_MAX)
+        answer = attempt(buyer);
+    if (answer == AGAIN)
+        complain(buyer, buyer->request_name, "too many attempts");
     if (answer == AGAIN || answer == FAILED)
         return false;
     request->took_us = now_us() - request->began_us;

@@ -29,11 +29,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CLICKS     2     /* requests per buyer                                          */
-#define THINK_US   1000  /* what a buyer does between being offered the item and buying */
-#define LEASE_MS   300   /* of the lock; short, so that one of a killed worker soon ends */
-#define STOP_MS    600   /* how long a stopped worker stays so: longer than its lease    */
-#define RESERVE_MS 20000 /* how long a unit is set aside                                 */
+#define CLICKS     2      /* requests per buyer                                          */
+#define THINK_US   1000   /* what a buyer does between being offered the item and buying */
+#define LEASE_MS   300    /* of the lock; short, so that one of a killed worker soon ends */
+#define STOP_MS    600    /* how long a stopped worker stays so: longer than its lease    */
+#define RESERVE_MS 120000 /* how long a unit is set aside: no run lasts longer */
 #define ITEM       "item"
 #define PREFIX     "flashsale:" /* of all names in Redis */
 
@@ -114,6 +114,8 @@ extern const struct strategy strategies[STRATEGIES];
  * or stopped right there. critical_point() is the same without the time. */
 void think(struct buyer *buyer);
 void critical_point(struct buyer *buyer);
+/* What a call to Redis that failed means for the request: AGAIN, or FAILED, and says why. */
+enum answer trouble_with_redis(const struct buyer *buyer, const hf_error *error);
 void complain(const struct buyer *buyer, const char *what, const char *why);
 
 /* Runs in a child process: serves requests until there are no more. Returns its exit code. */

@@ -143,14 +143,6 @@ static enum answer sell_fenced(struct buyer *buyer, int64_t fence)
     return settle(buyer);
 }
 
-static enum answer not_granted(struct buyer *buyer, const hf_error *error)
-{
-    if (error->status == HF_EUNAVAILABLE || error->status == HF_EUNKNOWN)
-        return AGAIN;
-    complain(buyer, hf_status_name(error->status), error->text);
-    return FAILED;
-}
-
 /* A program that is careful asks hf_is_valid() before it writes, which saves a vain attempt. It is
  * left out here to show that the database does not depend on it. */
 static enum answer under_lock(struct buyer *buyer)
@@ -159,7 +151,7 @@ static enum answer under_lock(struct buyer *buyer)
     hf_error error;
     if (hf_acquire(buyer->client, ITEM, HF_ACQUIRE(.lease_ms = LEASE_MS, .wait_ms = 60000), &hold,
                    &error) != HF_OK)
-        return not_granted(buyer, &error);
+        return trouble_with_redis(buyer, &error);
     enum answer answer = sell_fenced(buyer, (int64_t)hf_fence(hold));
     hf_release(&hold, NULL); /* that it was lost, if it was, the database has seen */
     return answer;
@@ -177,7 +169,7 @@ static enum answer not_taken(struct buyer *buyer, const hf_error *error)
     case HF_EEXPIRED:
         return refuse(buyer, IN_VAIN);
     default:
-        return not_granted(buyer, error);
+        return trouble_with_redis(buyer, error);
     }
 }
 
@@ -215,7 +207,7 @@ static enum answer reserve_and_confirm(struct buyer *buyer)
         return answer;
     critical_point(buyer);
     hf_status status = hf_stock_confirm(buyer->client, ITEM, 0, buyer->request_name, &error);
-    return status == HF_OK || status == HF_EEXPIRED ? SOLD : not_granted(buyer, &error);
+    return status == HF_OK || status == HF_EEXPIRED ? SOLD : trouble_with_redis(buyer, &error);
 }
 
 const struct strategy strategies[STRATEGIES] = {
