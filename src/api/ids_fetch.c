@@ -13,6 +13,7 @@
 #include "net/thread.h"
 
 enum {
+    LEAP = 16,      /* by which blocks grow while they are far too small */
     SHORT_MS = 500, /* a block that lasts shorter was too small, */
     LONG_MS = 2000, /* or longer: too large */
     AGE_MAX_MS = 10000,
@@ -48,10 +49,12 @@ static void adapt(hf__ids_lease *lease, hf__instant now)
     lease->installed = now;
     if (v.count == 0)
         return; /* there was none */
-    if (left <= 0 && lasted_ns < hf__span_ms(SHORT_MS).ns && lease->size < HF__IDS_BLOCK_MAX)
-        lease->size *= 2;
+    if (left <= 0 && lasted_ns < hf__span_ms(SHORT_MS).ns)
+        lease->size *= lasted_ns < hf__span_ms(SHORT_MS).ns / LEAP ? LEAP : 2;
     else if ((left > 0 || lasted_ns > hf__span_ms(LONG_MS).ns) && lease->size > 1)
         lease->size /= 2;
+    if (lease->size > HF__IDS_BLOCK_MAX)
+        lease->size = HF__IDS_BLOCK_MAX;
 }
 
 /* The first ones of it are taken. */
