@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What answers about ids come to: at one server, and at several, some of which have forgotten
- * something, have another clock, or listen to somebody else by now. And ids that look like any
- * other number, and back. */
+/* What answers about ids come to at one server (test_ids_quorum.c: at several); and ids that look
+ * like any other number, and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +12,7 @@
 #include "base/shuffle.h"
 #include "core/ids.h"
 
-enum { EPOCH = 1000, SKEW = 2, JUMP = 2 * SKEW + 1, SERVERS = 3, PART_MAX = 0x7fffffff };
+enum { EPOCH = 1000, SKEW = 2, PART_MAX = 0x7fffffff };
 
 #define SEQUENCES (INT64_C(1) << 32)
 
@@ -21,12 +20,10 @@ static const hf__ids_config config = {
     .prefix = {"p:", 2}, .name = {"n", 1}, .epoch_s = EPOCH, .skew_s = SKEW};
 static hf__ids_block block;
 static hf_error error;
-static hf__numbers said[SERVERS];
 
 static int begin(void **state)
 {
     (void)state;
-    memset(said, 0, sizeof(said));
     block = (hf__ids_block){0};
     return 0;
 }
@@ -38,26 +35,11 @@ static hf__numbers *numbers(hf__numbers *place, int count, int64_t a, int64_t b,
     return place;
 }
 
-static void knows(int server, int64_t now, int64_t part, int64_t sequence)
-{
-    numbers(&said[server], 4, 1, now, part, sequence);
-}
-
-static void forgets(int server, int64_t now)
-{
-    numbers(&said[server], 4, 2, now, 0, 0);
-}
-
 static void expect_block(int64_t part, int64_t sequence, int64_t count)
 {
     assert_int_equal(hf__ids_part(block.first), part);
     assert_int_equal(hf__ids_sequence(block.first), sequence);
     assert_int_equal(block.count, count);
-}
-
-static hf_status choose(int64_t seen, int64_t count)
-{
-    return hf__ids_choose(&config, said, SERVERS, seen, count, &block, &error);
 }
 
 /* ---- Numbers ---- */
@@ -131,122 +113,6 @@ static void refusals_of_one_server(void **state)
     assert_non_null(strstr(error.text, "used up"));
     assert_int_equal(read_one(2, PART_MAX, 0, 10), HF_ESERVER);
     assert_non_null(strstr(error.text, "used up"));
-}
-
-/* ---- Several ---- */
-
-static void behind_the_highest_of_a_majority(void **state)
-{
-    (void)state;
-    knows(0, 90, 100, 7);
-    knows(2, 90, 100, 5);
-    assert_int_equal(choose(0, 10), HF_OK);
-    expect_block(100, 7, 10); /* clocks that are behind let it stand still */
-    knows(0, 101, 100, 7);
-    knows(2, 101, 100, 5);
-    assert_int_equal(choose(0, 10), HF_OK);
-    expect_block(101, 0, 10);
-}
-
-static void behind_what_was_seen(void **state)
-{
-    (void)state;
-    knows(0, 90, 100, 7);
-    knows(1, 90, 100, 5);
-    assert_int_equal(choose(hf__ids_make(100, 20), 10), HF_OK);
-    expect_block(100, 20, 10);
-}
-
-static void one_that_forgets_makes_it_jump(void **state)
-{
-    (void)state;
-    knows(0, 100, 100, 7);
-    forgets(1, 100);
-    assert_int_equal(choose(0, 10), HF_OK);
-    expect_block(100 + JUMP, 0, 10);
-    knows(0, 100, 100 + JUMP, 7); /* is ahead already */
-    assert_int_equal(choose(0, 10), HF_OK);
-    expect_block(100 + 2 * JUMP, 0, 10);
-    assert_int_equal(choose(hf__ids_make(300, 1), 10), HF_OK);
-    expect_block(300 + JUMP, 0, 10);
-}
-
-static void one_clock_that_is_wrong_does_not_count(void **state)
-{
-    (void)state;
-    knows(0, 100, 90, 7);
-    knows(1, 5000, 90, 7);
-    knows(2, 101, 90, 7);
-    assert_int_equal(choose(0, 1), HF_OK);
-    expect_block(101, 0, 1);
-    knows(1, -5000, 90, 7);
-    assert_int_equal(choose(0, 1), HF_OK);
-    expect_block(100, 0, 1);
-}
-
-static void a_second_that_is_full(void **state)
-{
-    (void)state;
-    knows(0, 100, 100, SEQUENCES - 9);
-    knows(1, 100, 100, 7);
-    assert_int_equal(choose(0, 9), HF_OK);
-    expect_block(100, SEQUENCES - 9, 9);
-    assert_int_equal(choose(0, 10), HF_OK);
-    expect_block(101, 0, 10);
-    knows(0, 100, 100, SEQUENCES);
-    assert_int_equal(choose(0, 1), HF_OK);
-    expect_block(101, 0, 1);
-}
-
-static void an_epoch_that_is_over_or_has_not_begun(void **state)
-{
-    (void)state;
-    knows(0, 100, PART_MAX - 1, SEQUENCES - 1);
-    knows(1, 100, 0, 0);
-    assert_int_equal(choose(0, 1), HF_OK);
-    assert_int_equal(block.first, hf__ids_make(PART_MAX - 1, SEQUENCES - 1));
-    assert_int_equal(choose(0, 2), HF_ESERVER);
-    knows(0, -1, 0, 0);
-    knows(1, -1, 0, 0);
-    assert_int_equal(choose(0, 1), HF_ESERVER);
-    knows(0, PART_MAX, 0, 0);
-    forgets(1, PART_MAX);
-    assert_int_equal(choose(0, 1), HF_ESERVER);
-}
-
-static void objections_when_asked(void **state)
-{
-    (void)state;
-    knows(0, 100, 100, 7);
-    numbers(&said[1], 2, 0, 55, 0, 0);
-    assert_int_equal(choose(0, 1), HF_EBUSY);
-    numbers(&said[1], 2, -1, 999, 0, 0);
-    assert_int_equal(choose(0, 1), HF_EINVAL);
-    numbers(&said[1], 1, 1, 0, 0, 0);
-    assert_int_equal(choose(0, 1), HF_ESERVER);
-    numbers(&said[1], 4, 1, 100, -1, 0);
-    assert_int_equal(choose(0, 1), HF_ESERVER);
-    numbers(&said[1], 4, 1, 100, 100, SEQUENCES + 1);
-    assert_int_equal(choose(0, 1), HF_ESERVER);
-}
-
-static hf_status kept(void)
-{
-    return hf__ids_kept(&config, said, SERVERS, &error);
-}
-
-static void a_majority_must_keep_it(void **state)
-{
-    (void)state;
-    numbers(&said[0], 1, 1, 0, 0, 0);
-    numbers(&said[1], 2, 0, 55, 0, 0);
-    assert_int_equal(kept(), HF_EBUSY);
-    numbers(&said[1], 2, -1, 999, 0, 0);
-    assert_int_equal(kept(), HF_EINVAL);
-    numbers(&said[1], 4, 1, 1, 1, 1);
-    assert_int_equal(kept(), HF_ESERVER);
-    numbers(&said[2], 1, 1, 0, 0, 0);
-    assert_int_equal(kept(), HF_OK);
 }
 
 /* ---- Shuffled ---- */
@@ -337,14 +203,6 @@ int main(void)
         cmocka_unit_test_setup(a_block_of_one_server, begin),
         cmocka_unit_test_setup(nonsense_of_one_server, begin),
         cmocka_unit_test_setup(refusals_of_one_server, begin),
-        cmocka_unit_test_setup(behind_the_highest_of_a_majority, begin),
-        cmocka_unit_test_setup(behind_what_was_seen, begin),
-        cmocka_unit_test_setup(one_that_forgets_makes_it_jump, begin),
-        cmocka_unit_test_setup(one_clock_that_is_wrong_does_not_count, begin),
-        cmocka_unit_test_setup(a_second_that_is_full, begin),
-        cmocka_unit_test_setup(an_epoch_that_is_over_or_has_not_begun, begin),
-        cmocka_unit_test_setup(objections_when_asked, begin),
-        cmocka_unit_test_setup(a_majority_must_keep_it, begin),
         cmocka_unit_test(every_number_has_its_own_and_comes_back),
         cmocka_unit_test(zero_is_never_one),
         cmocka_unit_test(what_is_alike_does_not_look_alike),
