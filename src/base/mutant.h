@@ -41,6 +41,8 @@ enum {
     HF__MUTANT_ATTACH_EARLY,      /* deadline of an attached hold from the reply */
     HF__MUTANT_DETACH_FORGETS,    /* a token does not say that a copy may be late */
     HF__MUTANT_DETACH_RENEWS,     /* a detached hold is renewed as before */
+    HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of what was forgotten by the skew only */
+    HF__MUTANT_ERRAND_FRESH,      /* no copy of an errand knows of an earlier one */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */
     HF__MUTANT_HEALED_COUNTED,    /* a copy in place of a lost one counts at once */
@@ -56,10 +58,8 @@ enum {
     HF__MUTANT_FLOOR_EARLY,       /* floors are read before the quarantine is over */
     HF__MUTANT_DEADLINE_FIRST,    /* the deadline of the best vote, not of the q-th */
     HF__MUTANT_IDS_NO_JUMP,       /* ids: servers that have forgotten are believed */
-    HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of them by the skew only */
     HF__MUTANT_IDS_MINORITY,      /* a block that one server keeps counts */
-    HF__MUTANT_IDS_UNKEPT,        /* and so does one that none does */
-    HF__MUTANT_ERRAND_FRESH       /* no copy of an errand knows of an earlier one */
+    HF__MUTANT_IDS_UNKEPT         /* and so does one that none does */
 };
 
 #ifdef HOLDFAST_MUTANTS
