@@ -15,6 +15,8 @@
 
 enum { MS_DIGITS = 13, US_DIGITS = 16, EXPIRIES_LEAST_MS = 1000 };
 
+#define IDS_IN_SECOND 2147000000LL /* as ids.lua counts them */
+
 /* ---- Replies as text ---- */
 
 void alike_show_bytes(char **at, const char *end, const char *bytes, size_t count)
@@ -166,6 +168,38 @@ static bool same_scan(const redisReply *real, const redisReply *model)
     return alike(0, real, model);
 }
 
+/* After a jump the sequence of ids begins where the second is, and goes on from there. In between,
+ * one of the clocks may have begun a new second. */
+static bool same_sequence(int64_t slack_ms, long long real, long long model)
+{
+    long long off = llabs(real - model) % IDS_IN_SECOND;
+    off = off < IDS_IN_SECOND - off ? off : IDS_IN_SECOND - off;
+    return off <= (2 * TOLERANCE_MS + slack_ms) * (IDS_IN_SECOND / 1000);
+}
+
+/* What scripts of ids say; `sequence` is where one may be. */
+static bool same_ids(int64_t slack_ms, const redisReply *real, const redisReply *model,
+                     size_t sequence)
+{
+    timing how = {1, EXPIRIES_LEAST_MS};
+    bool reserved = real->elements > sequence && real->element[0]->integer > 0;
+    if (real->elements != model->elements)
+        return false;
+    for (size_t i = 0; i < real->elements; i++) {
+        const redisReply *a = real->element[i], *b = model->element[i];
+        bool alike = reserved && i == sequence ? same_sequence(slack_ms, a->integer, b->integer)
+                                               : same(slack_ms, a, b, how);
+        if (!alike)
+            return false;
+    }
+    return true;
+}
+
+static bool is_script(const hf__slice *words, int count, hf__script_id script)
+{
+    return count > 1 && sim_is(words[0], "EVALSHA") && sim_is(words[1], hf__scripts[script].sha1);
+}
+
 static bool same_line(const redisReply *real, const redisReply *model, const char *field)
 {
     const char *a = strstr(real->str, field);
@@ -206,8 +240,12 @@ bool alike_replies(int64_t slack_ms, const hf__slice *words, int count, const re
         how.unit = 1;
     /* Scripts tell places and counts as well, and all that they tell of expiries is far away; only
      * inspect tells how long somebody has waited. */
-    bool inspects = count > 1 && sim_is(words[1], hf__scripts[HF__SCRIPT_INSPECT].sha1);
-    if (sim_is(words[0], "EVALSHA") && !inspects)
+    if (sim_is(words[0], "EVALSHA") && !is_script(words, count, HF__SCRIPT_INSPECT))
         how.least = EXPIRIES_LEAST_MS;
+    bool arrays = real->type == REDIS_REPLY_ARRAY && model->type == REDIS_REPLY_ARRAY;
+    if (arrays && is_script(words, count, HF__SCRIPT_IDS))
+        return same_ids(slack_ms, real, model, 1);
+    if (arrays && is_script(words, count, HF__SCRIPT_IDS_VOTE))
+        return same_ids(slack_ms, real, model, 3);
     return same(slack_ms, real, model, how);
 }

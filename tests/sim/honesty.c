@@ -52,7 +52,8 @@ static void touch_all(two_servers *pair, const char *command)
 }
 
 /* Compares what is in the keys; in queues, the order hangs on times, and notes are too long to have
- * one; requests move in the order of what they reserve. */
+ * one; requests move in the order of what they reserve, and ids
+ * go on from where a clock was. */
 static void compare_contents(two_servers *pair)
 {
     char name[16];
@@ -62,6 +63,8 @@ static void compare_contents(two_servers *pair)
         const char *type = sim_server_run(pair->model, 2, question);
         if (name[0] == 'Q' || name[0] == 'O' || name[0] == 'Z')
             pair_run_words(pair, "ZCARD", name, NULL);
+        else if (name[0] == 'D')
+            pair_run_words(pair, "EXISTS", name, NULL);
         else if (name[0] == 'W' || name[0] == 'R' || name[0] == 'J')
             pair_run_words(pair, "HLEN", name, NULL);
         else if (strcmp(type, "string") == 0)

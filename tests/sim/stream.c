@@ -346,6 +346,8 @@ void stream_next_short(sim_stream *stream, int key)
     char template[96];
     stream_key(key, name);
     size_t kind = below(stream, stream_short_template_count - 1);
+    if (name[0] == 'D') /* an acquire would tell the ids that it finds there */
+        kind = 0;
     if (name[0] == 'Q')
         kind = stream_short_template_count - 1;
         /* The table's formats take exactly these two. */
