@@ -392,7 +392,7 @@ typedef struct hf_acquire_options {
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
 
 /* Acquires the lock `name`: any bytes but the empty name; prefix + name at most HF_NAME_MAX bytes
- * and not beginning with "hf:", where the library keeps its own keys. The lock is the plain string
+ * and neither beginning with "hf:", where the library keeps its own keys. The lock is the plain string
  * key prefix + name, so programs that use SET NX PX on that key take part.
  *
  * Tries once, or waits until a limit is reached: wait_ms or max_retries, whichever comes first.

@@ -254,13 +254,19 @@ static bool key_begins(const hf_client *client, hf__slice name, hf__slice start)
            memcmp(name.bytes, start.bytes + from_prefix, rest) == 0;
 }
 
-/* The key must not look like one of our side keys, with our side prefix or without one. */
+static bool begins(hf__slice name, hf__slice start)
+{
+    return name.length >= start.length && memcmp(name.bytes, start.bytes, start.length) == 0;
+}
+
+/* The key must not look like one of our side keys, with our side prefix or without one; and behind
+ * the prefix such names are those of locks of our own. */
 static bool is_reserved(const hf_client *client, hf__slice name)
 {
     char start[HF_SIDE_PREFIX_MAX + 3];
     char *end = hf__slice_put(start, hf__slice_text(client->side_prefix));
     end = hf__slice_put(end, HF__SLICE("hf:"));
-    return key_begins(client, name, HF__SLICE("hf:")) ||
+    return begins(name, HF__SLICE("hf:")) || key_begins(client, name, HF__SLICE("hf:")) ||
            key_begins(client, name, (hf__slice){start, (size_t)(end - start)});
 }
 
@@ -276,7 +282,7 @@ hf_status hf__name_check(const hf_client *client, const char *name, size_t *leng
         return hf__fail(error, HF_EINVAL, "prefix and name have more than %d bytes", HF_NAME_MAX);
     if (is_reserved(client, (hf__slice){name, *length}))
         return hf__fail(error, HF_EINVAL,
-                        "keys that begin with \"hf:\", behind side_prefix or not, belong to the "
-                        "library");
+                        "what begins with \"hf:\", behind prefix or side_prefix or not, belongs to "
+                        "the library");
     return HF_OK;
 }

@@ -122,7 +122,8 @@ static void names_that_are_refused(void **state)
 static void prefixes_that_make_a_refused_key(void **state)
 {
     (void)state;
-    static const char *const parts[][2] = {{"h", "f:x"}, {"hf", ":x"}, {"hf:", "x"}};
+    static const char *const parts[][2] = {
+        {"h", "f:x"}, {"hf", ":x"}, {"hf:", "x"}, {"p:", "hf:ids:x"}};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         hf_client *prefixed;
         hf_status opened =
