@@ -41,7 +41,7 @@ enum {
     HF__MUTANT_ATTACH_EARLY,      /* deadline of an attached hold from the reply */
     HF__MUTANT_DETACH_FORGETS,    /* a token does not say that a copy may be late */
     HF__MUTANT_DETACH_RENEWS,     /* a detached hold is renewed as before */
-    HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of what was forgotten by the skew only */
+    HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of what was forgotten by half of the skew */
     HF__MUTANT_ERRAND_FRESH,      /* no copy of an errand knows of an earlier one */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */

@@ -44,7 +44,7 @@ static hf__query *ask(const hf__ids_config *config, hf__script_id script, const 
  * and its ids ahead of its clock by the same, if it has followed another one just before. */
 static int64_t jump(const hf__ids_config *config)
 {
-    return HF__MUTANT(IDS_SHORT_JUMP) ? config->skew_s : 2 * config->skew_s + 1;
+    return HF__MUTANT(IDS_SHORT_JUMP) ? config->skew_s / 2 : 2 * config->skew_s + 1;
 }
 
 static hf_status say_epoch(const hf__ids_config *config, int64_t other, hf_error *error)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids. A clerk reserves a block and tells the highest id that its client has ever seen, as the
- * library does; what it is answered goes into a book.
+/* Ids. A clerk reserves a block and tells the highest id that it has seen, as a generator of the
+ * library does, which now and then is a new one; what it is answered goes into a book.
  *
- * In all runs: nobody gets a block below what his own client has seen. Unless the server has
+ * In all runs: nobody gets a block below what he has seen himself. Unless the server has
  * forgotten something beyond the assumptions of holdfast_ids.h: no two blocks overlap, and who asks
  * after somebody was answered gets a larger one. Clocks that are set on a running server, and
  * servers that are followed by others with all they knew, are no excuse.
  *
  * What is beyond the assumptions is computed from what happened to the server, not from what it
  * says: it has forgotten, and its clock is behind the highest that servers had by more than the
- * skew; or another one began to jump ahead less than the skew before, counting one second
+ * skew; or another one began to jump ahead less than the skew before, counting two seconds
  * more for each that did so just before that. When it has passed all that was ever told, the
  * promise holds again for those who ask from then on. */
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void note_jump(world *w, sim_ids *ids)
     }
     w->stats.ids_forgot += ids->forgot && !ids->excused;
     ids->forgot = false;
-    ids->ahead_ns += MS(1000);
+    ids->ahead_ns += MS(2000);
     if (ids->ahead_ns < w->run.now_ns)
         ids->ahead_ns = w->run.now_ns;
 }
@@ -110,14 +110,15 @@ void ids_lost(world *w)
 
 void ids_ask(world *w, int index, int number)
 {
-    sim_client *c = &w->clients[index];
-    sim_clerk *k = &c->clerks[number];
+    sim_clerk *k = &w->clients[index].clerks[number];
     k->task = TASK_IDS;
     k->name = (int)draw(w, IDS_NAMES);
     k->count = draw_between(w, 1, draw(w, 4) == 0 ? 100000 : 10);
     if (w->plan.many_ids)
         k->count = draw_between(w, 1, INT64_C(1) << 31);
-    k->seen = c->ids_seen[k->name];
+    if (k->count % 4 == 3) /* somebody who has just opened the name has seen nothing */
+        k->ids_seen[k->name] = 0;
+    k->seen = k->ids_seen[k->name];
     k->told_before = w->ids[k->name].highest;
     k->excused = w->ids[k->name].excused;
     hf__ids_config config = config_of(w, k->name);
@@ -153,8 +154,7 @@ static void check_block(world *w, int index, const sim_clerk *k, sim_block block
 
 void ids_answered(world *w, int index, int number)
 {
-    sim_client *c = &w->clients[index];
-    const sim_clerk *k = &c->clerks[number];
+    sim_clerk *k = &w->clients[index].clerks[number];
     hf__ids_config config = config_of(w, k->name);
     hf__ids_block got;
     hf_error error;
@@ -170,6 +170,6 @@ void ids_answered(world *w, int index, int number)
               (long long)got.count);
     w->stats.ids_blocks++;
     check_block(w, index, k, block);
-    if (c->ids_seen[k->name] < block.end)
-        c->ids_seen[k->name] = block.end;
+    if (k->ids_seen[k->name] < block.end)
+        k->ids_seen[k->name] = block.end;
 }

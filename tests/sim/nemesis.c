@@ -117,8 +117,11 @@ static void step_clock(world *w)
     fences_after_fault(w);
 }
 
+/* Another server has another clock. */
 static void restart_forgetting(world *w, const sim_image *image, const char *with)
 {
+    if (w->plan.small_steps && w->plan.chance[FAULT_CLOCK_STEP] > 0)
+        step_clock(w);
     fences_before_fault(w);
     restart(w, image, with);
     fences_lost(w, image != NULL);

@@ -174,7 +174,6 @@ typedef struct sim_client {
     sim_actor actors[ACTORS_MAX];
     sim_query query;
     sim_clerk clerks[CLERKS_MAX];
-    int64_t ids_seen[IDS_NAMES]; /* the end of the highest block that it was given */
     hf__call close_call;
 } sim_client;
 

@@ -115,6 +115,7 @@ typedef struct sim_clerk {
     int64_t began_ns, paused_before_ns;
     /* Ids. */
     int name;
+    int64_t ids_seen[IDS_NAMES]; /* the end of the highest block that it was given */
     int64_t count, seen, told_before;
     bool excused; /* nothing was promised when it asked */
     /* Stock. */
