@@ -54,7 +54,8 @@ typedef struct hf_stock_options {
                            there: 0 leaves it as it is, -1 does away with it                      */
     int64_t keep_ms;    /* how long requests are remembered at least, and the longest a reservation
                            may last; default 24 hours, of an item that is there as it is             */
-    bool afresh; /* forget what was sold, reserved, and by whom, and begin again              */
+    bool afresh; /* forget what was sold, reserved, and by whom, and begin again; per_user and
+                    keep_ms are as of an item that is there                                     */
 } hf_stock_options;
 
 #define HF_STOCK(...) (&(hf_stock_options){.size = sizeof(hf_stock_options), __VA_ARGS__})

@@ -17,8 +17,8 @@ if again and (begun or '') ~= again then
 end
 if again or not exists then
     call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-    reserved, sold, nobody, due, limit = 0, 0, 0, 0, 0
-    keep = tonumber(ARGV[7])
+    reserved, sold, nobody, due = 0, 0, 0, 0
+    limit, keep = limit or 0, keep or tonumber(ARGV[7])
     turn = now + keep
     call('HSET', KEYS[1], 'begun', request)
 else

@@ -114,13 +114,13 @@ static void a_set_leaves_what_is_sold(void **state)
     expect_counts(0, 0, 3);
 }
 
-static void afresh_forgets_everything(void **state)
+static void afresh_forgets_what_was_sold(void **state)
 {
     (void)state;
     SET(5, HF_STOCK(.per_user = 1, .afresh = true)); /* also if it is not there */
     TAKE(HF_OK, 1, HF_TAKE(.user = "ann", .request = "one"));
     RESERVE(HF_OK, 1, 60000, HF_TAKE(.user = "ben", .request = "two"));
-    SET(4, HF_STOCK(.afresh = true));
+    SET(4, HF_STOCK(.afresh = true, .per_user = -1));
     expect_counts(4, 0, 0);
     assert_int_equal(audit().state.per_user, 0);
     assert_int_equal(audit().by_users, 0);
@@ -129,6 +129,18 @@ static void afresh_forgets_everything(void **state)
     expect_counts(2, 0, 2);
     SET(1, HF_STOCK(.afresh = true, .per_user = 1));
     expect_counts(1, 0, 0);
+}
+
+/* Who begins a sale again has not said that users may have any number from now on. */
+static void afresh_leaves_the_rules_as_they_are(void **state)
+{
+    (void)state;
+    SET(5, HF_STOCK(.per_user = 1, .keep_ms = HF_KEEP_MIN_MS));
+    SET(4, HF_STOCK(.afresh = true));
+    assert_int_equal(audit().state.per_user, 1);
+    assert_int_equal(audit().state.keep_ms, HF_KEEP_MIN_MS);
+    TAKE(HF_ELIMIT, 2, HF_TAKE(.user = "ann"));
+    TAKE(HF_EINVAL, 1, NULL);
 }
 
 static void names_and_prefixes_keep_items_apart(void **state)
@@ -601,7 +613,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_item_is_what_was_set),
         TEST(a_set_leaves_what_is_sold),
-        TEST(afresh_forgets_everything),
+        TEST(afresh_forgets_what_was_sold),
+        TEST(afresh_leaves_the_rules_as_they_are),
         TEST(names_and_prefixes_keep_items_apart),
         TEST(a_take_sells_what_is_there_and_no_more),
         TEST(one_user_has_no_more_than_the_limit),
