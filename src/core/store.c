@@ -17,10 +17,10 @@ enum {
     WORDS_MAX = FIXED_WORDS + 3 * HF_WRITES_MAX
 };
 
-/* The lock, its holders, marks; guard, marks; value. */
+/* The lock, its holders, marks; guard, marks; value, marks. */
 #define HELD_KEYS   "=hl"
 #define FENCED_KEYS "gl"
-#define VALUE_KEYS  "v"
+#define VALUE_KEYS  "vl"
 
 /* ---- What may be written ---- */
 

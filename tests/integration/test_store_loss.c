@@ -171,6 +171,22 @@ static void a_late_copy_does_not_bring_back_a_deleted_value(void **state)
     release(&hold);
 }
 
+/* Whoever uses a value as a flag makes and deletes it all day long. */
+static void a_late_copy_does_not_make_it_when_others_have_made_and_deleted_it(void **state)
+{
+    (void)state;
+    uint64_t made;
+    size_t length;
+    relay_stall_one(&relay);
+    EXPECT(HF_OK, hf_value_write(client, "flag", 0, "1", 1, 0, &made, &error));
+    EXPECT(HF_OK, hf_value_write(client, "flag", 0, NULL, 0, made, NULL, &error));
+    EXPECT(HF_OK, hf_value_write(client, "flag", 0, "2", 1, 0, &made, &error));
+    EXPECT(HF_OK, hf_value_write(client, "flag", 0, NULL, 0, made, NULL, &error));
+    let_it_arrive();
+    EXPECT(HF_EMISSING, hf_value_read(client, "flag", 0, NULL, 0, &length, &made, &error));
+    release(&hold);
+}
+
 /* ---- Nobody answers -------------------------------------------------------------------------- */
 
 static void without_an_answer_it_is_unknown(void **state)
@@ -217,6 +233,7 @@ int main(void)
         TEST(a_late_copy_with_a_fence_does_not_either),
         TEST(a_late_copy_does_not_write_after_the_release),
         TEST(a_late_copy_does_not_bring_back_a_deleted_value),
+        TEST(a_late_copy_does_not_make_it_when_others_have_made_and_deleted_it),
         TEST(without_an_answer_it_is_unknown),
         TEST(without_a_connection_nothing_is_written),
     };
