@@ -176,6 +176,8 @@ bool hf__ids_lease_init(hf__ids_lease *lease)
 void hf__ids_lease_end(hf_ids *ids)
 {
     hf__ids_lease *lease = &ids->as.lease;
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&lease->mutex);
     lease->thread_ends = true;
     pthread_cond_signal(&lease->work);
@@ -185,4 +187,5 @@ void hf__ids_lease_end(hf_ids *ids)
     pthread_cond_destroy(&lease->work);
     pthread_cond_destroy(&lease->changed);
     pthread_mutex_destroy(&lease->mutex);
+    pthread_setcancelstate(cancel_state, NULL);
 }

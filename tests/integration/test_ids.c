@@ -505,6 +505,29 @@ static void a_generator_has_one_thread_while_it_is_open(void **state)
     assert_int_equal(running_threads(), before);
 }
 
+/* Waiting for that thread is no place to end. */
+static void *close_when_cancelled(void *arg)
+{
+    pthread_cancel(pthread_self());
+    hf_ids_close(ids);
+    ids = NULL;
+    *(bool *)arg = true;
+    return NULL;
+}
+
+static void closing_it_is_not_cancelled_half_way(void **state)
+{
+    (void)state;
+    bool closed = false;
+    pthread_t thread;
+    ids = open_ids(alice, NULL);
+    for (int i = 0; i < 40; i++)
+        (void)next(ids); /* more than half of a block: there is a thread */
+    assert_int_equal(pthread_create(&thread, NULL, close_when_cancelled, &closed), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(closed);
+}
+
 static void without_threads_in_a_loop_of_ones_own(void **state)
 {
     (void)state;
@@ -589,6 +612,7 @@ int main(void)
         TEST(closing_the_client_ends_calls_that_wait),
         TEST(those_who_wait_together_give_up_in_time),
         TEST(a_generator_has_one_thread_while_it_is_open),
+        TEST(closing_it_is_not_cancelled_half_way),
         TEST(without_threads_in_a_loop_of_ones_own),
         TEST(a_callback_gets_what_is_there_and_never_waits),
         TEST(few_messages_for_many_ids),
