@@ -123,7 +123,7 @@ static hf_status fetch(hf_ids *ids, int64_t count, hf__instant ends, hf__ids_blo
 }
 
 /* If the server was gone, what there is may be old. */
-static void fetch_ahead(hf_ids *ids)
+static void fetch_ahead(hf_ids *ids, hf__instant ends)
 {
     hf__ids_lease *lease = &ids->as.lease;
     hf__ids_block block;
@@ -131,7 +131,7 @@ static void fetch_ahead(hf_ids *ids)
     bool was_gone = lease->outcome.status != HF_OK;
     if (lease->fetching || (lease->next.count > 0 && !was_gone))
         return;
-    if (fetch(ids, lease->size, hf__ids_deadline(ids), &block, &expires, NULL) != HF_OK)
+    if (fetch(ids, lease->size, ends, &block, &expires, NULL) != HF_OK)
         return;
     if (was_gone || !is_usable(lease)) {
         install(lease, &block, expires, 0);
@@ -149,7 +149,7 @@ static void *run_thread(void *arg)
     while (!lease->thread_ends) {
         if (lease->thread_wanted) {
             lease->thread_wanted = false;
-            fetch_ahead(ids);
+            fetch_ahead(ids, hf__ids_deadline(ids));
         } else {
             pthread_cond_wait(&lease->work, &lease->mutex);
         }
@@ -169,7 +169,7 @@ static void wake_thread(hf_ids *ids)
         pthread_cond_signal(&lease->work);
 }
 
-void hf__ids_crossed(hf_ids *ids)
+void hf__ids_crossed(hf_ids *ids, hf__instant ends)
 {
     hf__ids_lease *lease = &ids->as.lease;
     int cancel_state;
@@ -178,7 +178,7 @@ void hf__ids_crossed(hf_ids *ids)
     if (!ids->client->own_loop)
         wake_thread(ids);
     else if (hf__client_check(ids->client, NULL) == HF_OK)
-        fetch_ahead(ids);
+        fetch_ahead(ids, ends);
     pthread_mutex_unlock(&lease->mutex);
     pthread_setcancelstate(cancel_state, NULL);
 }

@@ -81,7 +81,7 @@ take(hf_ids *ids, int64_t wanted, hf__instant ends, hf__ids_claim *got, hf_error
             break;
     }
     if (status == HF_OK && got->crosses)
-        hf__ids_crossed(ids);
+        hf__ids_crossed(ids, ends);
     return status;
 }
 
@@ -93,7 +93,7 @@ static hf_status next_shared(hf_ids *ids, int64_t *plain, hf_error *error)
         if (status != HF_OK)
             return status;
     } else if (got.crosses) {
-        hf__ids_crossed(ids);
+        hf__ids_crossed(ids, hf__ids_deadline(ids));
     }
     *plain = got.ids.first;
     return HF_OK;

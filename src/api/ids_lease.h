@@ -49,7 +49,7 @@ static inline int64_t hf__ids_chunk_of(int64_t count)
 /* ids_fetch.c: there are none, or they are old. HF_OK: *got so many (0: a chunk), or try again. */
 hf_status hf__ids_refill(hf_ids *ids, int64_t wanted, hf__instant ends, hf__ids_claim *got,
                          hf_error *error);
-/* ids_fetch.c: half of a block is used. */
-void hf__ids_crossed(hf_ids *ids);
+/* ids_fetch.c: half of a block is used, in a call that must be over by then. */
+void hf__ids_crossed(hf_ids *ids, hf__instant ends);
 
 #endif
