@@ -12,28 +12,29 @@
  *
  * An ID is a positive number of 63 bits, which fits a BIGINT and a Java long: a TIME PART of 31
  * bits, seconds since an epoch, and a SEQUENCE of 32 bits within the second. It is the server's
- * time, taken when the id was reserved there. It never runs backwards, whatever happens to clocks;
- * at most it stands still until they have caught up.
+ * time, taken when the id was reserved there; a few seconds ahead of it for a while after the first
+ * use of a name and after a change of the server, see below. It never runs backwards, whatever
+ * happens to clocks; at most it stands still until they have caught up.
  *
  * There are two kinds of generators. An ORDERED one reserves each id at the server, so that ids
  * grow over all processes: whoever asks after another one was answered, anywhere, gets a larger id.
  * Threads that ask together share a round trip. A LEASED one, the default, reserves blocks of ids
  * ahead and hands them out without a message, tens of millions a second: they are unique over all
  * processes, and grow within each. The size of blocks follows the rate, so that one lasts for about
- * a second, and ids that were reserved more than 10 seconds ago are dropped rather than handed out
- * (but not while no server can be reached). Both kinds may be used for one name, in any number of
- * processes.
+ * a second, and ids that were reserved more than 10 seconds ago (while the machine was awake) are
+ * dropped rather than handed out, unless no new ones can be had. Both kinds may be used for one
+ * name, in any number of processes.
  *
  * Unique means: no two calls for one name get the same id, also after crashes, after the server was
  * restarted and has forgotten everything, after a replica took its place that had not heard of the
  * last ids, and after clocks were set. This takes for granted, and docs/safety.md has it in full:
  *   - clocks of servers that follow each other are at most max_skew_s apart, also before and after
  *     a restart. With a server process that does not know where the last one stopped, the time part
- *     jumps ahead by 2 * max_skew_s + 1 seconds; and each generator tells the highest id that it has
- *     ever been given, which is never gone below
+ *     jumps ahead by 2 * max_skew_s + 1 seconds; and each generator tells the highest id that it
+ *     has ever been given, which is never gone below
  *   - a server that has forgotten is first asked for ids more than max_skew_s after the one before
- *     it was (which does not matter while it is one clock that they have), or first by a generator
- *     that has seen the newest ids
+ *     it was (while it is one clock that they have, 10 ms will do), or first by a generator that
+ *     has seen the newest ids
  *   - all who use a name have the same epoch_s (which is checked) and max_skew_s
  *
  * On a quorum blocks are reserved under a lock of its own, and count when a majority of the servers
@@ -107,7 +108,7 @@ HF_API hf_status hf_ids_next(hf_ids *ids, int64_t *id, hf_error *error);
 HF_API hf_status hf_ids_next_batch(hf_ids *ids, int64_t *place, size_t count, hf_error *error);
 
 typedef struct hf_id_parts {
-    int64_t unix_s;    /* when it was reserved, by the server's clock, in seconds since 1970 */
+    int64_t unix_s;    /* its time part, as seconds since 1970: when it was reserved, see above */
     uint32_t sequence; /* within that second */
     int64_t plain;     /* without the key: in the order of time */
 } hf_id_parts;

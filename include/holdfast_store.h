@@ -42,7 +42,7 @@ typedef struct hf_write {
  *   HF_OK      written
  *   HF_ELOST   the hold has ended, nothing was written; it must still be released
  *   HF_EUNKNOWN  also: a first message was lost, and the hold had ended when it was repeated
- *   HF_EINVAL, HF_EUNAVAILABLE, HF_ESERVER (such as a full server), HF_EDENIED, ... */
+ *   HF_EINVAL, HF_EUNAVAILABLE (such as a full server), HF_ESERVER, HF_EDENIED, ... */
 HF_API hf_status hf_write_held(hf_hold *hold, const hf_write *writes, size_t count,
                                hf_error *error);
 

@@ -11,7 +11,7 @@
 -- knowing all that it did. Then ids go on from a time which that one cannot have reached, if clocks
 -- are no further apart than they may be. The same if nothing is written down. That may happen twice
 -- within a second, so the sequence begins in proportion to how much of the second is over: what lies
--- between are more ids than can be reserved in that time.
+-- between is more than the largest block, if it is 8 ms, and then more than can be reserved.
 local call = redis.call
 local epoch, jump, count = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = call('TIME')
