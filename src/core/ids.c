@@ -8,29 +8,17 @@
 #include "core/ids.h"
 
 #include "base/mutant.h"
-#include "base/text.h"
 #include "core/agree.h"
 #include "core/fail.h"
+#include "core/words.h"
 
-enum { NUMBER_MAX = 20, WORDS_MAX = 5 + HF_SERVERS_MAX, OTHER_EPOCH = -1, USED_UP = -2 };
+enum { OTHER_EPOCH = -1, USED_UP = -2 };
 enum { KNOWS = 1, FORGETS = 2 }; /* a server of a quorum, what its name was given */
 
 static const int64_t sequences = INT64_C(1) << HF__IDS_SEQUENCE_BITS;
 static const int64_t parts = INT64_C(1) << HF__IDS_PART_BITS;
 
-typedef struct words {
-    hf__slice all[WORDS_MAX];
-    char digits[WORDS_MAX][NUMBER_MAX];
-    size_t count;
-} words;
-
-static void put(words *w, int64_t number)
-{
-    char *place = w->digits[w->count];
-    w->all[w->count++] = (hf__slice){place, hf__digits(place, (uint64_t)number)};
-}
-
-static hf__query *ask(const hf__ids_config *config, hf__script_id script, const words *w)
+static hf__query *ask(const hf__ids_config *config, hf__script_id script, const hf__words *w)
 {
     return hf__query_new_errand(&(hf__errand){.script = script,
                                               .prefix = config->prefix,
@@ -72,12 +60,13 @@ static hf_status take_block(int64_t part, int64_t sequence, int64_t count, hf__i
 
 hf__query *hf__ids_ask(const hf__ids_config *config, int64_t seen, int64_t count)
 {
-    words w = {.count = 0};
-    put(&w, config->epoch_s);
-    put(&w, jump(config));
-    put(&w, count);
-    put(&w, hf__ids_part(seen));
-    put(&w, hf__ids_sequence(seen));
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put_number(&w, config->epoch_s);
+    hf__words_put_number(&w, jump(config));
+    hf__words_put_number(&w, count);
+    hf__words_put_number(&w, hf__ids_part(seen));
+    hf__words_put_number(&w, hf__ids_sequence(seen));
     return ask(config, HF__SCRIPT_IDS, &w);
 }
 
@@ -103,9 +92,10 @@ size_t hf__ids_lock_name(char *place, hf__slice name)
 
 hf__query *hf__ids_ask_votes(const hf__ids_config *config, uint64_t fence)
 {
-    words w = {.count = 0};
-    put(&w, config->epoch_s);
-    put(&w, (int64_t)fence);
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put_number(&w, config->epoch_s);
+    hf__words_put_number(&w, (int64_t)fence);
     return ask(config, HF__SCRIPT_IDS_VOTE, &w);
 }
 
@@ -114,13 +104,14 @@ hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__
     const hf__ids_block *block = &choice->block;
     int64_t behind = block->first + block->count;
     bool whole = hf__ids_sequence(behind) == 0; /* the second's last id is in it */
-    words w = {.count = 0};
-    put(&w, config->epoch_s);
-    put(&w, (int64_t)fence);
-    put(&w, hf__ids_part(block->first));
-    put(&w, whole ? sequences : hf__ids_sequence(behind));
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put_number(&w, config->epoch_s);
+    hf__words_put_number(&w, (int64_t)fence);
+    hf__words_put_number(&w, hf__ids_part(block->first));
+    hf__words_put_number(&w, whole ? sequences : hf__ids_sequence(behind));
     for (int i = 0; i < choice->asked; i++)
-        put(&w, choice->processes[i]);
+        hf__words_put_number(&w, choice->processes[i]);
     return ask(config, HF__SCRIPT_IDS_VOTE, &w);
 }
 

@@ -3,37 +3,17 @@
  * which answers with a code and what is left. */
 #include "core/stock.h"
 
-#include "base/text.h"
 #include "core/fail.h"
+#include "core/words.h"
 
-enum { NUMBER_MAX = 20, WORDS_MAX = 6, REPORT_NUMBERS = 12, KEEP_MS = 24 * 60 * 60 * 1000 };
+enum { REPORT_NUMBERS = 12, KEEP_MS = 24 * 60 * 60 * 1000 };
 
 #define NUMBER_LIMIT (INT64_C(1) << 53) /* what scripts count with is exact up to here */
 
 /* The item, requests, old requests, open reservations. */
 #define STOCK_KEYS "srpt"
 
-typedef struct words {
-    hf__slice all[WORDS_MAX];
-    char digits[WORDS_MAX][NUMBER_MAX + 1];
-    size_t count;
-} words;
-
-static void put(words *w, hf__slice word)
-{
-    w->all[w->count++] = word;
-}
-
-static void put_number(words *w, int64_t number)
-{
-    char *place = w->digits[w->count];
-    place[0] = '-';
-    size_t sign = number < 0;
-    size_t length = hf__digits(place + sign, (uint64_t)(number < 0 ? -number : number));
-    put(w, (hf__slice){place, sign + length});
-}
-
-static hf__query *ask(const hf__stock_item *item, hf__script_id script, const words *w)
+static hf__query *ask(const hf__stock_item *item, hf__script_id script, const hf__words *w)
 {
     return hf__query_new_errand(&(hf__errand){.script = script,
                                               .prefix = item->prefix,
@@ -45,35 +25,38 @@ static hf__query *ask(const hf__stock_item *item, hf__script_id script, const wo
 
 hf__query *hf__stock_set(const hf__stock_item *item, const hf__stock_plan *plan)
 {
-    words w = {.count = 0};
-    put_number(&w, plan->units);
-    put(&w, plan->request);
-    put_number(&w, plan->per_user);
-    put_number(&w, plan->keep_ms);
-    put_number(&w, KEEP_MS);
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put_number(&w, plan->units);
+    hf__words_put(&w, plan->request);
+    hf__words_put_number(&w, plan->per_user);
+    hf__words_put_number(&w, plan->keep_ms);
+    hf__words_put_number(&w, KEEP_MS);
     if (plan->afresh)
-        put(&w, plan->begun);
+        hf__words_put(&w, plan->begun);
     return ask(item, HF__SCRIPT_STOCK_SET, &w);
 }
 
 hf__query *hf__stock_look(const hf__stock_item *item, bool count)
 {
-    words w = {.count = 0};
+    hf__words w;
+    hf__words_begin(&w);
     if (count)
-        put(&w, HF__SLICE("count"));
+        hf__words_put(&w, HF__SLICE("count"));
     return ask(item, HF__SCRIPT_STOCK_LOOK, &w);
 }
 
 static hf__query *order(const hf__stock_item *item, hf__script_id script, const char *verb,
                         const hf__stock_order *wanted, int64_t bound)
 {
-    words w = {.count = 0};
-    put(&w, (hf__slice){verb, 1});
-    put_number(&w, wanted->units);
-    put(&w, wanted->request);
-    put_number(&w, wanted->given);
-    put_number(&w, bound);
-    put(&w, wanted->user);
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put(&w, (hf__slice){verb, 1});
+    hf__words_put_number(&w, wanted->units);
+    hf__words_put(&w, wanted->request);
+    hf__words_put_number(&w, wanted->given);
+    hf__words_put_number(&w, bound);
+    hf__words_put(&w, wanted->user);
     return ask(item, script, &w);
 }
 
@@ -95,9 +78,10 @@ hf__query *hf__stock_put(const hf__stock_item *item, const hf__stock_order *want
 
 static hf__query *settle(const hf__stock_item *item, const char *how, hf__slice request)
 {
-    words w = {.count = 0};
-    put(&w, (hf__slice){how, 1});
-    put(&w, request);
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put(&w, (hf__slice){how, 1});
+    hf__words_put(&w, request);
     return ask(item, HF__SCRIPT_STOCK_SETTLE, &w);
 }
 

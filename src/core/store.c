@@ -8,14 +8,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "core/fail.h"
-
-enum {
-    NUMBER_MAX = 20,
-    FIXED_WORDS = 3, /* at most, before those of the keys */
-    WORDS_MAX = FIXED_WORDS + 3 * HF_WRITES_MAX
-};
+#include "core/words.h"
 
 /* The lock, its holders, marks; guard, marks; value, marks. */
 #define HELD_KEYS   "=hl"
@@ -93,46 +87,30 @@ hf_status hf__store_check(const hf__store_writes *writes, hf__slice side_prefix,
 
 /* ---- Orders ---- */
 
-typedef struct words {
-    hf__slice all[WORDS_MAX];
-    size_t count;
-    hf__slice keys[HF_WRITES_MAX];
-    size_t key_count;
-    char digits[1 + HF_WRITES_MAX][NUMBER_MAX];
-    size_t numbers;
-} words;
-
-static void put(words *w, hf__slice word)
-{
-    w->all[w->count++] = word;
-}
-
-static void put_number(words *w, uint64_t number)
-{
-    char *place = w->digits[w->numbers++];
-    put(w, (hf__slice){place, hf__digits(place, number)});
-}
-
-static void put_writes(words *w, const hf__store_writes *writes)
+static void put_writes(hf__words *w, const hf__store_writes *writes)
 {
     for (size_t i = 0; i < writes->count; i++) {
         const hf_write *write = &writes->all[i];
-        w->keys[w->key_count++] = key_of(write);
-        put(w, write->value != NULL ? HF__SLICE("s") : HF__SLICE("d"));
-        put(w, (hf__slice){write->value, write->value_length});
-        put_number(w, (uint64_t)write->expire_ms);
+        hf__words_put(w, write->value != NULL ? HF__SLICE("s") : HF__SLICE("d"));
+        hf__words_put(w, (hf__slice){write->value, write->value_length});
+        hf__words_put_number(w, write->expire_ms);
     }
 }
 
+/* With the keys of what is written, if anything is. */
 static hf__query *order(hf__script_id script, hf__slice prefix, hf__slice name, const char *letters,
-                        const words *w)
+                        const hf__words *w, const hf__store_writes *writes)
 {
+    hf__slice keys[HF_WRITES_MAX];
+    size_t key_count = writes != NULL ? writes->count : 0;
+    for (size_t i = 0; i < key_count; i++)
+        keys[i] = key_of(&writes->all[i]);
     return hf__query_new_errand(&(hf__errand){.script = script,
                                               .prefix = prefix,
                                               .name = name,
                                               .letters = letters,
-                                              .keys = w->keys,
-                                              .key_count = w->key_count,
+                                              .keys = keys,
+                                              .key_count = key_count,
                                               .words = w->all,
                                               .word_count = w->count});
 }
@@ -140,39 +118,43 @@ static hf__query *order(hf__script_id script, hf__slice prefix, hf__slice name, 
 hf__query *hf__store_write_held(const hf__store_held *held, hf__slice call,
                                 const hf__store_writes *writes)
 {
-    words w = {.count = 0};
-    put(&w, call);
-    put(&w, held->value);
-    put(&w, held->owner);
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put(&w, call);
+    hf__words_put(&w, held->value);
+    hf__words_put(&w, held->owner);
     put_writes(&w, writes);
-    return order(HF__SCRIPT_WRITE_HELD, (hf__slice){NULL, 0}, held->key, HELD_KEYS, &w);
+    return order(HF__SCRIPT_WRITE_HELD, (hf__slice){NULL, 0}, held->key, HELD_KEYS, &w, writes);
 }
 
 hf__query *hf__store_write_fenced(hf__slice prefix, hf__slice guard, hf__slice call, uint64_t fence,
                                   const hf__store_writes *writes)
 {
-    words w = {.count = 0};
-    put(&w, call);
-    put_number(&w, fence);
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put(&w, call);
+    hf__words_put_number(&w, (int64_t)fence);
     put_writes(&w, writes);
-    return order(HF__SCRIPT_WRITE_FENCED, prefix, guard, FENCED_KEYS, &w);
+    return order(HF__SCRIPT_WRITE_FENCED, prefix, guard, FENCED_KEYS, &w, writes);
 }
 
 hf__query *hf__store_read(hf__slice prefix, hf__slice name)
 {
-    words w = {.count = 0};
-    return order(HF__SCRIPT_VALUE, prefix, name, VALUE_KEYS, &w);
+    hf__words w;
+    hf__words_begin(&w);
+    return order(HF__SCRIPT_VALUE, prefix, name, VALUE_KEYS, &w, NULL);
 }
 
 hf__query *hf__store_write(hf__slice prefix, hf__slice name, hf__slice call, uint64_t expected,
                            hf__slice bytes)
 {
-    words w = {.count = 0};
-    put(&w, call);
-    put_number(&w, expected);
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put(&w, call);
+    hf__words_put_number(&w, (int64_t)expected);
     if (bytes.bytes != NULL)
-        put(&w, bytes);
-    return order(HF__SCRIPT_VALUE, prefix, name, VALUE_KEYS, &w);
+        hf__words_put(&w, bytes);
+    return order(HF__SCRIPT_VALUE, prefix, name, VALUE_KEYS, &w, NULL);
 }
 
 /* ---- Answers ---- */
