@@ -27,9 +27,14 @@ struct hf_client {
     char client_id[33];
     char host[65];
     uint64_t pid;
-    atomic_uint_fast64_t next_number; /* of a hold */
-    uint64_t number_step;             /* from one hold to the next */
+    atomic_uint_fast64_t next_number; /* of a hold, or of a call that has a word of its own */
+    uint64_t number_step;             /* from one to the next */
 };
+
+static inline hf__slice hf__client_prefix(const hf_client *client)
+{
+    return (hf__slice){client->prefix, client->prefix_length};
+}
 
 void hf__client_release(hf_client *client); /* drops a reference */
 
@@ -41,6 +46,13 @@ hf_status hf__client_check(const hf_client *client, hf_error *error);
 
 /* errand.c: the same, and HF_EINVAL if there is no client. */
 hf_status hf__client_ready(const hf_client *client, hf_error *error);
+/* errand.c: HF_OK, or HF_EINVAL for a quorum. */
+hf_status hf__client_check_single(const hf_client *client, hf_error *error);
+
+enum { HF__CALL_WORD_MAX = 32 + 1 + 20 + 1 }; /* client id, number, NUL */
+
+/* errand.c: a word that no other call, of whatever client, has; ends with NUL. */
+hf__slice hf__client_name_call(hf_client *client, char *place);
 /* errand.c: asks and waits for the answer. Takes the query in any case; NULL: out of memory. */
 hf_status hf__client_run(hf_client *client, hf__query *query, hf__answer *answer, hf_error *error);
 /* errand.c: the same, and not longer than that. */

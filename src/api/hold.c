@@ -43,7 +43,7 @@ hf__wish hf__client_wish(hf_client *client, const char *name, const hf_acquire_o
                 .pid = client->pid,
                 .thread = lone ? fresh_number() : thread_number(),
                 .number = atomic_fetch_add(&client->next_number, client->number_step)},
-        .prefix = {client->prefix, client->prefix_length},
+        .prefix = hf__client_prefix(client),
         .name = {name, options->name_length},
         .owner = slice_or_none(options->owner),
         .label = slice_or_none(options->label),

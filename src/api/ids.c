@@ -89,7 +89,7 @@ static bool fill(hf_ids *ids, hf_client *client, const char *name, const hf_ids_
     ids->keyed = options->key != NULL;
     if (ids->keyed)
         hf__shuffle_init(&ids->shuffle, options->key, options->key_length);
-    ids->config = (hf__ids_config){.prefix = {client->prefix, client->prefix_length},
+    ids->config = (hf__ids_config){.prefix = hf__client_prefix(client),
                                    .name = {ids->name, options->name_length},
                                    .epoch_s = options->epoch_s,
                                    .skew_s = options->max_skew_s};

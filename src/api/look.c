@@ -22,7 +22,7 @@ static const hf__slice nothing = {NULL, 0};
 static hf_status ask(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice text,
                      uint64_t number, hf__answer *answer, hf_error *error)
 {
-    hf__slice prefix = {client->prefix, client->prefix_length};
+    hf__slice prefix = hf__client_prefix(client);
     hf__query *query = hf__query_new(kind, prefix, name, text, number);
     return hf__client_run(client, query, answer, error);
 }
@@ -31,7 +31,7 @@ static hf_status ask(hf_client *client, hf__query_kind kind, hf__slice name, hf_
 static hf_status ask_server(hf_client *client, int server, hf__query_kind kind, hf__answer *answer,
                             hf_error *error)
 {
-    hf__slice prefix = {client->prefix, client->prefix_length};
+    hf__slice prefix = hf__client_prefix(client);
     hf__query *query = hf__query_new(kind, prefix, nothing, nothing, 0);
     if (query != NULL)
         hf__query_ask(query, server);
@@ -52,7 +52,7 @@ hf_status hf_observe(hf_client *client, const char *name, size_t name_length,
     hf_status status = hf__name_check(client, name, &name_length, error);
     if (status != HF_OK)
         return status;
-    hf__slice prefix = {client->prefix, client->prefix_length};
+    hf__slice prefix = hf__client_prefix(client);
     hf_observer *fresh = hf__observer_new(prefix, (hf__slice){name, name_length}, function, arg);
     if (fresh == NULL)
         return hf__fail(error, HF_ENOMEM, "out of memory");
@@ -256,7 +256,7 @@ static void see_page(listing *list, const hf__buffer *keys)
 /* The prefix stands for the locks under it when permissions are asked about. */
 static hf_status see_server(listing *list, int server, hf_error *error)
 {
-    hf__slice prefix = {list->client->prefix, list->client->prefix_length};
+    hf__slice prefix = hf__client_prefix(list->client);
     hf__answer answer = {.number = 0};
     hf_status status;
     do {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "api/client.h"
-#include "base/text.h"
 #include "core/fail.h"
 #include "core/stock.h"
 
@@ -14,7 +13,7 @@ typedef struct task { /* one call */
     hf_client *client;
     hf__stock_item item;
     bool restock;
-    char request[HF_REQUEST_MAX + 1]; /* made up */
+    char request[HF__CALL_WORD_MAX]; /* made up */
 } task;
 
 /* ---- Checks ---- */
@@ -23,18 +22,16 @@ static hf_status begin(task *call, hf_client *client, const char *item, size_t l
                        hf_error *error)
 {
     hf_status status = hf__client_ready(client, error);
-    if (status != HF_OK)
-        return status;
-    if (client->server_count > 1)
-        return hf__fail(error, HF_EINVAL, "stock is for one server, and this client has %d",
-                        client->server_count);
-    status = hf__name_check(client, item, &length, error);
+    if (status == HF_OK)
+        status = hf__client_check_single(client, error);
+    if (status == HF_OK)
+        status = hf__name_check(client, item, &length, error);
     if (status != HF_OK)
         return status;
     if (client->prefix_length + length > HF_ITEM_MAX)
         return hf__fail(error, HF_EINVAL, "prefix and item have more than %d bytes", HF_ITEM_MAX);
     call->client = client;
-    call->item = (hf__stock_item){{client->prefix, client->prefix_length}, {item, length}};
+    call->item = (hf__stock_item){hf__client_prefix(client), {item, length}};
     return HF_OK;
 }
 
@@ -58,14 +55,6 @@ static hf_status check_word(const char *word, const char *what, size_t most, hf_
     return HF_OK;
 }
 
-static hf__slice make_up_request(task *call)
-{
-    uint64_t number = atomic_fetch_add(&call->client->next_number, 1);
-    hf__format(call->request, sizeof(call->request), "%s-%" PRIu64, call->client->client_id,
-               number);
-    return hf__slice_text(call->request);
-}
-
 static hf_status begin_order(task *call, hf_client *client, const char *item, int64_t units,
                              const hf_take_options *given, hf__stock_order *order, hf_error *error)
 {
@@ -82,7 +71,7 @@ static hf_status begin_order(task *call, hf_client *client, const char *item, in
     if (status == HF_OK && options.request != NULL)
         status = check_word(options.request, "request", HF_REQUEST_MAX, &order->request, error);
     else if (status == HF_OK)
-        order->request = make_up_request(call);
+        order->request = hf__client_name_call(client, call->request);
     return status;
 }
 
@@ -149,7 +138,7 @@ hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
     hf__stock_plan plan = {.units = units,
                            .per_user = checked.per_user,
                            .keep_ms = checked.keep_ms,
-                           .request = make_up_request(&call),
+                           .request = hf__client_name_call(client, call.request),
                            .afresh = checked.afresh};
     if (plan.afresh)
         return set_afresh(&call, &plan, error);

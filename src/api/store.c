@@ -13,34 +13,8 @@
 #include <string.h>
 
 #include "api/client.h"
-#include "base/text.h"
 #include "core/fail.h"
 #include "core/store.h"
-
-enum { CALL_WORD_MAX = 32 + 1 + 20 };
-
-static hf__slice prefix_of(const hf_client *client)
-{
-    return (hf__slice){client->prefix, client->prefix_length};
-}
-
-/* A word for one call that no other call, of whatever client, has. */
-static hf__slice name_call(hf_client *client, char *place)
-{
-    size_t length = strlen(client->client_id);
-    memcpy(place, client->client_id, length);
-    place[length++] = ':';
-    length +=
-        hf__digits(place + length, atomic_fetch_add(&client->next_number, client->number_step));
-    return (hf__slice){place, length};
-}
-
-static hf_status check_one_server(const hf_client *client, hf_error *error)
-{
-    if (client->server_count > 1)
-        return hf__fail(error, HF_EINVAL, "this is for a client of one server, not of a quorum");
-    return HF_OK;
-}
 
 /* What is kept under a name of its own, so that it may be any. */
 static hf_status check_name(const hf_client *client, hf__slice *name, const char *what,
@@ -64,7 +38,7 @@ static hf_status check_store(const hf_client *client, hf__slice *name, const cha
 {
     hf_status status = hf__client_ready(client, error);
     if (status == HF_OK)
-        status = check_one_server(client, error);
+        status = hf__client_check_single(client, error);
     return status == HF_OK ? check_name(client, name, what, error) : status;
 }
 
@@ -75,13 +49,13 @@ static hf_status check_store(const hf_client *client, hf__slice *name, const cha
 static hf_status order_held(hf_hold *hold, const hf__store_writes *writes, hf__query **query,
                             hf_error *error)
 {
-    char word[CALL_WORD_MAX];
+    char word[HF__CALL_WORD_MAX];
     if (hold == NULL)
         return hf__fail(error, HF_EINVAL, "hold is NULL");
     hf_client *client = hf__hold_client(hold);
     hf__store_held held = {hf__hold_key_text(hold), hf__hold_value_text(hold),
                            hf__hold_owner_text(hold)};
-    hf_status status = check_one_server(client, error);
+    hf_status status = hf__client_check_single(client, error);
     if (status == HF_OK)
         status = hf__store_check(writes, hf__slice_text(client->side_prefix), held.key, error);
     if (status == HF_OK)
@@ -90,7 +64,7 @@ static hf_status order_held(hf_hold *hold, const hf__store_writes *writes, hf__q
         return status;
     if (!hf_is_valid(hold))
         return hf__fail(error, HF_ELOST, "the hold has ended; nothing was written");
-    *query = hf__store_write_held(&held, name_call(client, word), writes);
+    *query = hf__store_write_held(&held, hf__client_name_call(client, word), writes);
     return *query != NULL ? HF_OK : hf__fail(error, HF_ENOMEM, "out of memory");
 }
 
@@ -144,7 +118,7 @@ hf_status hf_write_held_and_release(hf_hold **hold, const hf_write *writes, size
 hf_status hf_write_fenced(hf_client *store, const char *guard, size_t guard_length, uint64_t fence,
                           const hf_write *writes, size_t count, uint64_t *newest, hf_error *error)
 {
-    char word[CALL_WORD_MAX];
+    char word[HF__CALL_WORD_MAX];
     hf__answer answer = {0};
     hf__store_writes all = {writes, count};
     hf__slice name = {guard, guard_length};
@@ -158,8 +132,8 @@ hf_status hf_write_fenced(hf_client *store, const char *guard, size_t guard_leng
             hf__store_check(&all, hf__slice_text(store->side_prefix), (hf__slice){NULL, 0}, error);
     if (status != HF_OK)
         return status;
-    hf__query *query =
-        hf__store_write_fenced(prefix_of(store), name, name_call(store, word), fence, &all);
+    hf__query *query = hf__store_write_fenced(hf__client_prefix(store), name,
+                                              hf__client_name_call(store, word), fence, &all);
     status = hf__client_run(store, query, &answer, error);
     hf__buffer_free(&answer.value);
     return status == HF_OK ? hf__store_fenced_outcome(&answer.numbers, newest, error) : status;
@@ -190,7 +164,8 @@ hf_status hf_value_read(hf_client *client, const char *name, size_t name_length,
         return status;
     *length = 0;
     *version = 0;
-    status = hf__client_run(client, hf__store_read(prefix_of(client), named), &answer, error);
+    status =
+        hf__client_run(client, hf__store_read(hf__client_prefix(client), named), &answer, error);
     if (status == HF_OK)
         status = hf__store_read_outcome(&answer.numbers, version, error);
     if (status == HF_OK)
@@ -202,7 +177,7 @@ hf_status hf_value_read(hf_client *client, const char *name, size_t name_length,
 hf_status hf_value_write(hf_client *client, const char *name, size_t name_length, const void *bytes,
                          size_t length, uint64_t expected, uint64_t *version, hf_error *error)
 {
-    char word[CALL_WORD_MAX];
+    char word[HF__CALL_WORD_MAX];
     hf__answer answer = {0};
     hf__slice named = {name, name_length};
     if (version != NULL)
@@ -216,8 +191,9 @@ hf_status hf_value_write(hf_client *client, const char *name, size_t name_length
         status = hf__fail(error, HF_EINVAL, "expected is not a version");
     if (status != HF_OK)
         return status;
-    hf__query *query = hf__store_write(prefix_of(client), named, name_call(client, word), expected,
-                                       (hf__slice){bytes, length});
+    hf__query *query =
+        hf__store_write(hf__client_prefix(client), named, hf__client_name_call(client, word),
+                        expected, (hf__slice){bytes, length});
     status = hf__client_run(client, query, &answer, error);
     hf__buffer_free(&answer.value);
     return status == HF_OK ? hf__store_write_outcome(&answer.numbers, version, error) : status;
