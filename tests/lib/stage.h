@@ -167,12 +167,14 @@ void stage_publish_at(int node, const char *text, size_t length);
 void stage_deliver_late(void); /* what was delayed, to a node that answers nobody */
 void stage_run(void);          /* until nothing moves any more, in no time */
 void stage_advance_ms(int64_t ms);
+void stage_settle(int call);     /* until the call is done, which it must be in half a minute */
 void stage_pause_ms(int64_t ms); /* time of which the core hears only with the next event */
 uint64_t stage_fence_of(const char *name); /* at the server; 0: unknown */
 uint64_t stage_fence_at(int node, const char *name);
 hf_hold *stage_hold(int call); /* in the application's hands */
 int64_t stage_remaining_ms(int call);
 const stage_told *stage_next_told(int call); /* the first that was not read; NULL: none */
+void stage_install_gate(void); /* before the tests are run; the stage's own memory is exempt */
 
 #define SETUP(...) stage_begin(&(stage_setup){.unused = 0, __VA_ARGS__})
 #define FINISH()   stage_end()
@@ -202,6 +204,7 @@ const stage_told *stage_next_told(int call); /* the first that was not read; NUL
 #define STATE(call)          hf__hold_state(stage_hold(call), the_stage.now)
 #define ANSWER(call)         (&the_stage.answers[call])
 #define ADVANCE_MS(ms)       stage_advance_ms(ms)
+#define SETTLE(call)         stage_settle(call)
 #define EXPECT_WAITING(call) assert_false(the_stage.calls[call].done)
 #define EXPECT(call, expected)                                                  \
     do {                                                                        \

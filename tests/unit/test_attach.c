@@ -428,11 +428,6 @@ static void a_shared_hold_that_has_ended_is_lost(void **state)
 
 /* ---- Memory ---- */
 
-static bool stage_works(void)
-{
-    return S.own_memory;
-}
-
 /* Allocation `number` fails while a token is used; false: there were fewer. */
 static bool attach_without(long number)
 {
@@ -499,7 +494,6 @@ int main(void)
         cmocka_unit_test(a_shared_hold_that_has_ended_is_lost),
         cmocka_unit_test(every_allocation_fails_once),
     };
-    gate_install();
-    gate_exempt = stage_works;
+    stage_install_gate();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

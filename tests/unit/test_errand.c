@@ -23,18 +23,6 @@ static const hf__errand write_x = {.script = HF__SCRIPT_WRITE_HELD,
                                    .words = words,
                                    .word_count = 2};
 
-static bool stage_works(void)
-{
-    return S.own_memory;
-}
-
-static void settle(int call)
-{
-    for (int i = 0; i < 300 && !S.calls[call].done; i++)
-        ADVANCE_MS(100);
-    assert_true(S.calls[call].done);
-}
-
 /* ---- What is sent ---- */
 
 static void it_says_what_it_was_given_and_of_which_copy(void **state)
@@ -201,7 +189,7 @@ static void what_makes_no_sense_ends_the_connection(void **state)
         int connects = S.connects;
         node_say(&S.node, replies[i]);
         ERRAND(1, VALUE);
-        settle(1);
+        SETTLE(1);
         EXPECT(1, HF_OK); /* by the next copy, over the next connection */
         assert_int_equal(S.connects, connects + 1);
         assert_string_equal(COPY(3)->again, "1");
@@ -251,14 +239,14 @@ static void what_was_not_sent_was_not_done(void **state)
     SETUP(.call_timeout_ms = 1000);
     S.refuses = true;
     ERRAND(1, VALUE);
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_EUNAVAILABLE);
     assert_int_equal(S.node.errands, 0);
     S.refuses = false;
     S.swallows = true;
     ADVANCE_MS(1000);
     ERRAND(1, VALUE);
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_EUNAVAILABLE);
     FINISH();
 }
@@ -273,7 +261,7 @@ static void what_was_sent_once_stays_unknown(void **state)
     ERRAND(1, VALUE);
     S.refuses = true;
     CUT();
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_EUNKNOWN);
     S.mute = S.refuses = false;
     ADVANCE_MS(2000);
@@ -284,7 +272,7 @@ static void what_was_sent_once_stays_unknown(void **state)
     CUT();
     S.mute = false;
     node_say(&S.node, "-OOM command not allowed\r\n");
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_EUNKNOWN); /* the first copy may have been served */
     FINISH();
 }
@@ -312,7 +300,7 @@ static bool run_without(long number, int servers)
         S.nodes[i].errand_says = "*2\r\n:1\r\n$4\r\nabcd\r\n";
     gate_fail_at(number);
     if (stage_start_errand(1, &write_x, 0)) {
-        settle(1);
+        SETTLE(1);
         hf_status status = S.calls[1].error.status;
         if (status != HF_OK && status != HF_ENOMEM && status != HF_EUNKNOWN)
             assert_int_equal(status, HF_EUNAVAILABLE);
@@ -320,7 +308,7 @@ static bool run_without(long number, int servers)
     done = gate_open();
     ADVANCE_MS(5000);
     assert_true(stage_start_errand(2, &write_x, 0));
-    settle(2);
+    SETTLE(2);
     EXPECT(2, HF_OK);
     FINISH();
     return done;
@@ -396,7 +384,7 @@ static void a_minority_that_is_down_does_no_harm(void **state)
     KILL(0);
     KILL(4);
     ERRAND(1, VALUE);
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_OK);
     expect_said(3);
     FINISH();
@@ -409,7 +397,7 @@ static void without_a_majority_each_server_is_named(void **state)
     for (int i = 0; i < 3; i++)
         KILL(i);
     ERRAND(1, VALUE);
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_EUNAVAILABLE);
     EXPECT_TEXT(1, "3 of 3 did not answer");
     EXPECT_TEXT(1, "refused");
@@ -424,7 +412,7 @@ static void what_a_minority_did_is_unknown(void **state)
     KILL(0);
     KILL(1);
     ERRAND(1, VALUE);
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_EUNKNOWN);
     EXPECT_TEXT(1, "2 of 3 did not answer");
     FINISH();
@@ -440,7 +428,7 @@ static void a_silent_majority_is_unknown(void **state)
     STALL(0);
     STALL(1);
     ERRAND(1, VALUE);
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_EUNKNOWN);
     EXPECT_TEXT(1, "gave no answer in time");
     FINISH();
@@ -458,7 +446,7 @@ static void one_server_of_them_can_be_asked(void **state)
     hf__query_ask(call->query, 2);
     hf__core_step(S.core, &(hf__event){.kind = HF__EVENT_START, .now = S.now, .call = call});
     stage_run();
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_OK);
     assert_int_equal(S.nodes[2].errands, 2);
     assert_int_equal(ANSWER(1)->numbers.number[0], 1);
@@ -496,7 +484,7 @@ static void the_release_is_done_when_both_are(void **state)
     EXPECT_WAITING(1);
     EXPECT_WAITING(2);
     S.mute = false;
-    settle(1);
+    SETTLE(1);
     EXPECT(2, HF_OK);
     EXPECT(1, HF_ELOST);
     FINISH();
@@ -511,7 +499,7 @@ static void both_are_said_again_in_that_order(void **state)
     assert_true(stage_start_errand(2, &write_x, 1));
     CUT();
     S.deaf = false;
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_OK);
     EXPECT(2, HF_OK);
     assert_int_equal(S.node.errands, 1);
@@ -546,9 +534,9 @@ static void closing_ends_both(void **state)
     EXPECT(2, HF_ECLOSED);
     EXPECT_WAITING(1);
     S.mute = false;
-    settle(1);
+    SETTLE(1);
     EXPECT(1, HF_OK);
-    settle(3);
+    SETTLE(3);
     ACQUIRE(4, "y");
     EXPECT(4, HF_ECLOSED);
     FINISH();
@@ -657,7 +645,6 @@ int main(void)
         cmocka_unit_test(an_errand_of_unknown_fate_does_too),
         cmocka_unit_test(a_hold_that_was_passed_on_has_the_value_at_the_server),
     };
-    gate_exempt = stage_works;
-    gate_install();
+    stage_install_gate();
     return cmocka_run_group_tests_name("errand", tests, NULL, NULL);
 }

@@ -9,18 +9,6 @@
 
 #define S the_stage
 
-static bool stage_works(void)
-{
-    return S.own_memory;
-}
-
-static void settle(int call)
-{
-    for (int i = 0; i < 300 && !S.calls[call].done; i++)
-        ADVANCE_MS(100);
-    assert_true(S.calls[call].done);
-}
-
 static void expect_honest(hf_status status)
 {
     if (status != HF_OK && status != HF_ENOMEM && status != HF_EUNKNOWN)
@@ -34,15 +22,15 @@ static bool converse(long number)
     gate_fail_at(number);
     bool started = stage_start_acquire(1, &(stage_acquire){.name = "x"});
     if (started) {
-        settle(1);
+        SETTLE(1);
         expect_honest(S.calls[1].error.status);
     }
     if (started && S.calls[1].error.status == HF_OK) {
         EXTEND(1, 20000);
-        settle(1);
+        SETTLE(1);
         expect_honest(S.calls[1].error.status);
         RELEASE(1);
-        settle(1);
+        SETTLE(1);
         expect_honest(S.calls[1].error.status);
     }
     bool failed = gate_open();
@@ -74,7 +62,7 @@ static bool get(int call, const stage_acquire *options)
         S.calls[call] = (hf__call){.kind = HF__CALL_EXTEND}; /* it is not on its way */
         return false;
     }
-    settle(call);
+    SETTLE(call);
     expect_honest(S.calls[call].error.status);
     return S.calls[call].error.status == HF_OK;
 }
@@ -83,14 +71,14 @@ static void ask(int call, hf__query_kind kind, const char *name, const char *tex
 {
     if (!stage_start_query(call, kind, name, text, number))
         return;
-    settle(call);
+    SETTLE(call);
     expect_honest(S.calls[call].error.status);
 }
 
 static void give_back(int call)
 {
     RELEASE(call);
-    settle(call);
+    SETTLE(call);
     if (S.calls[call].error.status != HF_ELOST) /* broken by force */
         expect_honest(S.calls[call].error.status);
 }
@@ -173,11 +161,11 @@ static void a_query_that_cannot_be_written(void **state)
     gate_fail_at(1);
     assert_true(stage_start_query(2, HF__QUERY_BREAK, "x", text, 7));
     assert_true(gate_open());
-    settle(2);
+    SETTLE(2);
     expect_honest(S.calls[2].error.status);
     ADVANCE_MS(100);
     BREAK(3, "x", text, 7);
-    settle(3);
+    SETTLE(3);
     EXPECT(3, HF_OK);
     FINISH();
 }
@@ -202,7 +190,6 @@ int main(void)
         cmocka_unit_test(a_query_that_cannot_be_written),
         cmocka_unit_test(a_core_without_memory_is_not_made),
     };
-    gate_exempt = stage_works;
-    gate_install();
+    stage_install_gate();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

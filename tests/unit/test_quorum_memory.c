@@ -7,18 +7,6 @@
 
 enum { ALLOCATIONS_MAX = 2000 };
 
-static bool stage_works(void)
-{
-    return S.own_memory;
-}
-
-static void settle(int call)
-{
-    for (int i = 0; i < 300 && !S.calls[call].done; i++)
-        ADVANCE_MS(100);
-    assert_true(S.calls[call].done);
-}
-
 static void expect_honest(int call)
 {
     hf_status status = S.calls[call].error.status;
@@ -33,7 +21,7 @@ static bool get(int call, const stage_acquire *options)
         S.calls[call] = (hf__call){.kind = HF__CALL_EXTEND}; /* it is not on its way */
         return false;
     }
-    settle(call);
+    SETTLE(call);
     expect_honest(call);
     return S.calls[call].error.status == HF_OK;
 }
@@ -41,7 +29,7 @@ static bool get(int call, const stage_acquire *options)
 static void give_back(int call)
 {
     RELEASE(call);
-    settle(call);
+    SETTLE(call);
     if (S.calls[call].error.status != HF_ELOST)
         expect_honest(call);
 }
@@ -67,7 +55,7 @@ static void hold_and_release(void)
     if (!get(1, &(stage_acquire){.name = "x"}))
         return;
     EXTEND(1, 20000);
-    settle(1);
+    SETTLE(1);
     expect_honest(1);
     give_back(1);
 }
@@ -108,7 +96,7 @@ static void wait_and_give_way(void)
         snprintf(text, sizeof(text), "i %llu 1 " BOB, vote_number(0, "x"));
         SAY_AT(0, text);
     }
-    settle(1);
+    SETTLE(1);
     expect_honest(1);
     if (S.calls[1].error.status == HF_OK)
         give_back(1);
@@ -175,7 +163,6 @@ int main(void)
         cmocka_unit_test(also_of_a_fence_that_is_raised), cmocka_unit_test(also_of_who_waits),
         cmocka_unit_test(also_with_a_restarted_server),
     };
-    gate_exempt = stage_works;
-    gate_install();
+    stage_install_gate();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

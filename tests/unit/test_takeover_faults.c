@@ -6,11 +6,6 @@
 
 #define S the_stage
 
-static bool stage_works(void)
-{
-    return S.own_memory;
-}
-
 /* ---- Some servers ---- */
 
 static void a_copy_that_was_lost_is_made_again(void **state)
@@ -380,7 +375,6 @@ int main(void)
         cmocka_unit_test(a_grant_in_between_is_noticed),
         cmocka_unit_test(without_memory),
     };
-    gate_install();
-    gate_exempt = stage_works;
+    stage_install_gate();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
