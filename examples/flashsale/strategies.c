@@ -19,6 +19,11 @@ static void insert_order(struct buyer *buyer)
            WITH(buyer->order_id, buyer->number, buyer->request->user));
 }
 
+static int64_t stock_left(struct buyer *buyer)
+{
+    return db_run(buyer->db, "SELECT stock FROM flashsale_item WHERE id = 1", NULL);
+}
+
 static int64_t orders_of_user(struct buyer *buyer)
 {
     return db_run(buyer->db, "SELECT count(*) FROM flashsale_order WHERE buyer = ?",
@@ -58,7 +63,7 @@ static enum answer settle(struct buyer *buyer)
 /* While one thinks, others have looked at the same number, and write the same one less. */
 static enum answer naive(struct buyer *buyer)
 {
-    int64_t stock = db_run(buyer->db, "SELECT stock FROM flashsale_item WHERE id = 1", NULL);
+    int64_t stock = stock_left(buyer);
     if (stock == 0)
         return refuse(buyer, SOLD_OUT);
     if (orders_of_user(buyer) > 0)
@@ -75,7 +80,7 @@ static enum answer naive(struct buyer *buyer)
  * good reason. (They could try again; under such load, again and again.) */
 static enum answer compare_and_set(struct buyer *buyer)
 {
-    int64_t stock = db_run(buyer->db, "SELECT stock FROM flashsale_item WHERE id = 1", NULL);
+    int64_t stock = stock_left(buyer);
     if (stock == 0)
         return refuse(buyer, SOLD_OUT);
     think(buyer);
@@ -83,7 +88,7 @@ static enum answer compare_and_set(struct buyer *buyer)
     if (db_run(buyer->db, "UPDATE flashsale_item SET stock = stock - 1 WHERE id = 1 AND stock = ?",
                WITH(stock)) == 0) {
         db_rollback(buyer->db);
-        stock = db_run(buyer->db, "SELECT stock FROM flashsale_item WHERE id = 1", NULL);
+        stock = stock_left(buyer);
         return refuse(buyer, stock > 0 ? IN_VAIN : SOLD_OUT);
     }
     insert_order(buyer);
@@ -129,7 +134,7 @@ static enum answer sell_fenced(struct buyer *buyer, int64_t fence)
     if (db_run(buyer->db, "UPDATE flashsale_item SET fence = ? WHERE id = 1 AND fence <= ?",
                WITH(fence, fence)) == 0)
         return too_late(buyer);
-    int64_t stock = db_run(buyer->db, "SELECT stock FROM flashsale_item WHERE id = 1", NULL);
+    int64_t stock = stock_left(buyer);
     if (stock == 0)
         return refuse(buyer, SOLD_OUT);
     if (orders_of_user(buyer) > 0)
