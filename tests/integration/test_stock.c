@@ -52,6 +52,16 @@ static void expect_counts(int64_t available, int64_t reserved, int64_t sold)
     assert_true(report.adds_up);
 }
 
+/* On open reservations, requests and the item, with one argument. */
+static void run_script(const char *script, int argument)
+{
+    char keys[3][64];
+    for (int i = 0; i < 3; i++)
+        (void)snprintf(keys[i], sizeof(keys[i]), "%s", side_key("trs"[i]));
+    assert_string_equal(
+        raw(server, "EVAL %s 3 %s %s %s %d", script, keys[0], keys[1], keys[2], argument), "done");
+}
+
 /* As if the time of the open reservations, in the order of their ends, had passed. */
 static void run_out(void)
 {
@@ -61,11 +71,7 @@ static void run_out(void)
                                  "redis.call('HSET', KEYS[2], r, (string.gsub(was, "
                                  "'^(%S %S %d+ %d+) %d+', '%1 1000'))) end "
                                  "redis.call('HSET', KEYS[3], 'due', 1000) return 'done'";
-    char keys[3][64];
-    for (int i = 0; i < 3; i++)
-        (void)snprintf(keys[i], sizeof(keys[i]), "%s", side_key("trs"[i]));
-    assert_string_equal(raw(server, "EVAL %s 3 %s %s %s", script, keys[0], keys[1], keys[2]),
-                        "done");
+    run_script(script, 0);
 }
 
 static void change(const char *field, const char *value)
@@ -238,13 +244,9 @@ static void many_run_out_at_once(void **state)
         "redis.call('HSET', KEYS[2], i, 'r o 1 0 1000 ') end "
         "redis.call('HSET', KEYS[3], 'due', 1000, 'available', 0, 'reserved', ARGV[1]) return "
         "'done'";
-    char keys[3][64];
     hf_stock_state seen;
     SET(MANY, NULL);
-    for (int i = 0; i < 3; i++)
-        (void)snprintf(keys[i], sizeof(keys[i]), "%s", side_key("trs"[i]));
-    assert_string_equal(
-        raw(server, "EVAL %s 3 %s %s %s %d", script, keys[0], keys[1], keys[2], MANY), "done");
+    run_script(script, MANY);
     hf_stock_report report = audit();
     assert_true(report.adds_up);
     assert_int_equal(report.state.available, IN_ONE_CALL);
