@@ -26,7 +26,7 @@ static hf_status ask_one(hf_ids *ids, int64_t seen, int64_t count, hf__instant e
     hf__buffer_free(&answer.value);
     if (status != HF_OK)
         return status;
-    return hf__ids_read(&ids->config, &answer.numbers, count, block, error);
+    return hf__ids_ask_outcome(&ids->config, &answer.numbers, count, block, error);
 }
 
 /* ---- A quorum ---- */
@@ -78,7 +78,7 @@ static hf_status ask_under_lock(hf_ids *ids, uint64_t fence, int64_t seen, int64
     if (status == HF_OK)
         status = ask_all(ids, hf__ids_keep(config, fence, &choice), said, ends, error);
     if (status == HF_OK)
-        status = hf__ids_kept(config, said, servers, error);
+        status = hf__ids_keep_outcome(config, said, servers, error);
     if (status == HF_OK)
         *block = choice.block;
     return status;

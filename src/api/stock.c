@@ -92,7 +92,7 @@ static hf_status look(const task *call, bool count, hf_stock_report *report, hf_
 {
     hf__query *query = hf__stock_look(&call->item, count);
     hf_status status = hf__client_run(call->client, query, answer, error);
-    return status == HF_OK ? hf__stock_read(&answer->numbers, report, error) : status;
+    return status == HF_OK ? hf__stock_look_outcome(&answer->numbers, report, error) : status;
 }
 
 /* ---- An item ---- */

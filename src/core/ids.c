@@ -70,8 +70,8 @@ hf__query *hf__ids_ask(const hf__ids_config *config, int64_t seen, int64_t count
     return ask(config, HF__SCRIPT_IDS, &w);
 }
 
-hf_status hf__ids_read(const hf__ids_config *config, const hf__numbers *said, int64_t count,
-                       hf__ids_block *block, hf_error *error)
+hf_status hf__ids_ask_outcome(const hf__ids_config *config, const hf__numbers *said, int64_t count,
+                              hf__ids_block *block, hf_error *error)
 {
     int64_t part = said->number[0], sequence = said->number[1];
     if (part == OTHER_EPOCH && said->count == 2)
@@ -220,8 +220,8 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
     return take_block(part, sequence, count, &choice->block, error);
 }
 
-hf_status hf__ids_kept(const hf__ids_config *config, const hf__numbers *said, int servers,
-                       hf_error *error)
+hf_status hf__ids_keep_outcome(const hf__ids_config *config, const hf__numbers *said, int servers,
+                               hf_error *error)
 {
     int kept = 0;
     hf_status status = HF_OK;

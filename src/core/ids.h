@@ -25,8 +25,8 @@ typedef struct hf__ids_block { /* ids from the first on, without a key */
 
 hf__query *hf__ids_ask(const hf__ids_config *config, int64_t seen, int64_t count); /* or NULL */
 /* HF_OK, HF_EINVAL (another epoch), HF_ESERVER (used up, or nonsense). */
-hf_status hf__ids_read(const hf__ids_config *config, const hf__numbers *said, int64_t count,
-                       hf__ids_block *block, hf_error *error);
+hf_status hf__ids_ask_outcome(const hf__ids_config *config, const hf__numbers *said, int64_t count,
+                              hf__ids_block *block, hf_error *error);
 
 /* ---- A quorum, under the lock of hf__ids_lock_name(), with its fence ---- */
 
@@ -44,8 +44,8 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
                          int64_t seen, int64_t count, hf__ids_choice *choice, hf_error *error);
 hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__ids_choice *choice);
 /* HF_OK: a majority keeps it, it is ours. HF_EBUSY: it is not. HF_EINVAL, HF_ESERVER. */
-hf_status hf__ids_kept(const hf__ids_config *config, const hf__numbers *said, int servers,
-                       hf_error *error);
+hf_status hf__ids_keep_outcome(const hf__ids_config *config, const hf__numbers *said, int servers,
+                               hf_error *error);
 
 #define HF__IDS_LOCK_EXTRA 8 /* bytes that the lock's name has more than that of the ids */
 

@@ -144,7 +144,7 @@ static bool is_report(const hf__numbers *said)
     return fits;
 }
 
-hf_status hf__stock_read(const hf__numbers *said, hf_stock_report *report, hf_error *error)
+hf_status hf__stock_look_outcome(const hf__numbers *said, hf_stock_report *report, hf_error *error)
 {
     const int64_t *n = said->number;
     if (said->count == 1 && n[0] == -1)

@@ -42,6 +42,6 @@ hf__query *hf__stock_cancel(const hf__stock_item *item, hf__slice request);
  * NULL. */
 hf_status hf__stock_outcome(const hf__numbers *said, int64_t *left, hf_error *error);
 /* And to look; *report is filled. HF_OK, HF_EMISSING, HF_ESERVER. */
-hf_status hf__stock_read(const hf__numbers *said, hf_stock_report *report, hf_error *error);
+hf_status hf__stock_look_outcome(const hf__numbers *said, hf_stock_report *report, hf_error *error);
 
 #endif

@@ -160,7 +160,7 @@ void ids_answered(world *w, int index, int number)
     hf_error error;
     if (k->call.error.status != HF_OK)
         return;
-    if (hf__ids_read(&config, &k->answer.numbers, k->count, &got, &error) != HF_OK) {
+    if (hf__ids_ask_outcome(&config, &k->answer.numbers, k->count, &got, &error) != HF_OK) {
         world_fail(w, "client %d: no ids: %s", index, error.text);
         return;
     }

@@ -182,7 +182,7 @@ static void check_report(world *w, int index, const sim_clerk *k)
 {
     hf_stock_report report;
     hf_error error;
-    hf_status status = hf__stock_read(&k->answer.numbers, &report, &error);
+    hf_status status = hf__stock_look_outcome(&k->answer.numbers, &report, &error);
     if (status == HF_EMISSING)
         return;
     if (status != HF_OK)

@@ -69,7 +69,7 @@ static void the_lock_has_a_name_that_nobody_can_give(void **state)
 static hf_status read_one(int count, int64_t a, int64_t b, int64_t wanted)
 {
     hf__numbers one;
-    return hf__ids_read(&config, numbers(&one, count, a, b, 0, 0), wanted, &block, &error);
+    return hf__ids_ask_outcome(&config, numbers(&one, count, a, b, 0, 0), wanted, &block, &error);
 }
 
 static void a_block_of_one_server(void **state)

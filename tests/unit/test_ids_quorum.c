@@ -65,7 +65,7 @@ static void answers(int server, int64_t first, int64_t second)
 
 static hf_status kept(int servers)
 {
-    return hf__ids_kept(&config, said, servers, &error);
+    return hf__ids_keep_outcome(&config, said, servers, &error);
 }
 
 /* ---- What comes next ---- */

@@ -65,9 +65,9 @@ static void reports_that_make_no_sense(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_error error;
         hf_stock_report report;
-        expect_status(hf__stock_read(cases[i], &report, &error), HF_ESERVER, &error);
+        expect_status(hf__stock_look_outcome(cases[i], &report, &error), HF_ESERVER, &error);
     }
-    assert_int_equal(hf__stock_read(NUMBERS(-1), &(hf_stock_report){0}, NULL), HF_EMISSING);
+    assert_int_equal(hf__stock_look_outcome(NUMBERS(-1), &(hf_stock_report){0}, NULL), HF_EMISSING);
 }
 
 static void reports_add_up_or_do_not(void **state)
@@ -91,11 +91,11 @@ static void reports_add_up_or_do_not(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_stock_report report;
         hf_error error;
-        expect_status(hf__stock_read(cases[i].said, &report, &error), HF_OK, &error);
+        expect_status(hf__stock_look_outcome(cases[i].said, &report, &error), HF_OK, &error);
         assert_int_equal(report.adds_up, cases[i].adds_up);
     }
     hf_stock_report r;
-    assert_int_equal(hf__stock_read(cases[0].said, &r, NULL), HF_OK);
+    assert_int_equal(hf__stock_look_outcome(cases[0].said, &r, NULL), HF_OK);
     assert_true(r.state.total == 10 && r.state.available == 5 && r.state.reserved == 2);
     assert_true(r.state.sold == 3 && r.state.per_user == 1 && r.state.keep_ms == 60000);
     assert_true(r.state.reservations == 1 && r.in_reservations == 2 && r.by_users == 3);

@@ -237,7 +237,7 @@ static hf_status take_answers(world *w, int index, hf_error *error)
     reserver *r = &w->clients[index].reserver;
     hf__ids_config config = configuration(w);
     if (r->stage == RESERVER_KEEPS)
-        return hf__ids_kept(&config, r->said, w->plan.nodes, error);
+        return hf__ids_keep_outcome(&config, r->said, w->plan.nodes, error);
     hf_status status =
         hf__ids_choose(&config, r->said, w->plan.nodes, r->seen, draw_count(w), &r->choice, error);
     if (status == HF_OK)
