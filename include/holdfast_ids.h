@@ -29,16 +29,17 @@
  * restarted and has forgotten everything, after a replica took its place that had not heard of the
  * last ids, and after clocks were set. This takes for granted, and docs/safety.md has it in full:
  *   - clocks of servers that follow each other are at most max_skew_s apart, also before and after
- *     a restart. With a server process that does not know where the last one stopped, the time part
- *     jumps ahead by 2 * max_skew_s + 1 seconds; and each generator tells the highest id that it
- *     has ever been given, which is never gone below
+ *     a restart. A server process that does not know where the last one stopped begins ahead of
+ *     its clock, by 2 * max_skew_s + 1 seconds; and never below the highest id that the generator
+ *     that asks it has ever been given
  *   - a server that has forgotten is first asked for ids more than max_skew_s after the one before
- *     it was (while it is one clock that they have, 10 ms will do), or first by a generator that
- *     has seen the newest ids
+ *     it was first asked, or else first by a generator that has seen the newest ids. (If both have
+ *     the same clock, 10 ms will do.)
  *   - all who use a name have the same epoch_s (which is checked) and max_skew_s
  *
- * On a quorum blocks are reserved under a lock of its own, and count when a majority of the servers
- * has confirmed them with its fence; so that takes three round trips, and survives what locks do.
+ * On a quorum a block is reserved under a lock that the name has for this, and counts when a
+ * majority of the servers has confirmed it with the fence of that lock. So it takes three round
+ * trips, and survives what locks do.
  *
  * Threads: every function may be called from any thread, except that hf_ids_close() must be the
  * last. fork(): in a child every call says HF_EFORKED; it never hands out the parent's ids. */

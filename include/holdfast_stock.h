@@ -27,7 +27,7 @@
  * which the orders end up have the last word: examples/flashsale shows how. Stock is for one
  * server: with a quorum, calls say HF_EINVAL, for a majority of counters is not a counter.
  *
- * The calls are bounded by call_timeout_ms; HF_EUNAVAILABLE: nothing was done; HF_EUNKNOWN: it may
+ * All calls are bounded by call_timeout_ms. HF_EUNAVAILABLE: nothing was done. HF_EUNKNOWN: it may
  * have been; ask again with the same request. Any thread may call; see holdfast.h for the rest. */
 #ifndef HOLDFAST_STOCK_H
 #define HOLDFAST_STOCK_H
@@ -53,7 +53,7 @@ typedef struct hf_stock_options {
     int64_t per_user;   /* how many one user may have; default 0: no limit. Of an item that is
                            there: 0 leaves it as it is, -1 does away with it                      */
     int64_t keep_ms;    /* how long requests are remembered at least, and the longest a reservation
-                           may last; default 24 hours, of an item that is there as it is             */
+                           may last; default 24 hours, or what an item that is there has          */
     bool afresh; /* forget what was sold, reserved, and by whom, and begin again; per_user and
                     keep_ms are as of an item that is there                                     */
 } hf_stock_options;
@@ -134,12 +134,14 @@ HF_API hf_status hf_stock_put(hf_client *client, const char *item, int64_t units
 
 /* ---- Reservations ---------------------------------------------------------------------------- */
 
-/* Sets units aside for limit_ms (up to keep_ms of the item). They are sold with hf_stock_confirm();
- * if that has not come when the time is over, or with hf_stock_cancel(), they are available again,
+/* Sets units aside for limit_ms (up to keep_ms of the item). hf_stock_confirm() sells them. With
+ * hf_stock_cancel(), or when the time is over and no confirm has come, they are available again,
  * exactly once, whoever is alive then. The server's clock counts. (It is the calls on the item that
  * find out, each for up to 4096 reservations: of more that end together, some count a little
- * longer.) The reservation goes by its request: `request` has room for HF_REQUEST_MAX + 1 bytes and
- * is filled with it, which is of use if none was given; it may be NULL if one was. Outcomes as of
+ * longer.)
+ *
+ * A reservation goes by its request. `request` has room for HF_REQUEST_MAX + 1 bytes and is filled
+ * with it, so that one who gave none learns it; it may be NULL if one was given. Outcomes as of
  * hf_stock_take(). */
 HF_API hf_status hf_stock_reserve(hf_client *client, const char *item, int64_t units,
                                   int64_t limit_ms, const hf_take_options *options, char *request,

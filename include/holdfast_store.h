@@ -10,9 +10,9 @@
  * No lock is needed, and no write is lost (optimistic locking).
  *
  * All calls are bounded by call_timeout_ms. HF_EUNAVAILABLE: nothing was written. HF_EUNKNOWN: it
- * may have been, or may still be, while the hold stands or no larger fence has come. Messages that
- * the library repeats over a new connection count once. Any thread may call; see holdfast.h for the
- * rest. */
+ * may have been written; or it may still be, for as long as the hold stands or no larger fence has
+ * come. Messages that the library repeats over a new connection count once. Any thread may call;
+ * see holdfast.h for the rest. */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
 
