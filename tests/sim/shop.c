@@ -27,9 +27,9 @@ hf__slice shop_user(int user)
 
 /* ---- Orders ---- */
 
-static hf__slice request_of(const world *w, int order, char text[24])
+hf__slice shop_request(const world *w, int order, char text[REQUEST_SIZE])
 {
-    int length = snprintf(text, 24, "%d-%d", w->shop.orders[order].item, order);
+    int length = snprintf(text, REQUEST_SIZE, "%d-%d", w->shop.orders[order].item, order);
     return (hf__slice){text, (size_t)length};
 }
 
@@ -50,12 +50,12 @@ static hf__query *set(world *w, const sim_clerk *k, hf__slice request)
 
 static hf__query *order_query(world *w, const sim_clerk *k)
 {
-    char text[24];
+    char text[REQUEST_SIZE];
     const sim_order *o = &w->shop.orders[k->order];
     hf__stock_item item = item_of(o->item);
     hf__stock_order order = {.units = o->units,
                              .user = shop_user(o->user),
-                             .request = request_of(w, k->order, text),
+                             .request = shop_request(w, k->order, text),
                              .given = o->given};
     if (k->task == TASK_CONFIRM)
         return hf__stock_confirm(&item, order.request);

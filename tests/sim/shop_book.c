@@ -70,16 +70,11 @@ static counts read_counts(world *w, int item)
                     .sold = number(w, item, "sold")};
 }
 
-static void request_text(const world *w, int order, char text[24])
-{
-    snprintf(text, 24, "%d-%d", w->shop.orders[order].item, order);
-}
-
 static bool is_open(world *w, int order, double *ends_ms)
 {
-    char text[24];
+    char text[REQUEST_SIZE];
     int item = w->shop.orders[order].item;
-    request_text(w, order, text);
+    (void)shop_request(w, order, text);
     return sim_server_score(w->server, w->shop.keys[item][OPEN_KEY],
                             w->shop.key_lengths[item][OPEN_KEY], text, ends_ms);
 }
@@ -184,9 +179,9 @@ static void void_told(world *w, int item)
 /* Whether the order has just done that. */
 static bool begins_again(world *w, int item, int order)
 {
-    char text[24];
+    char text[REQUEST_SIZE];
     const char *begun = field(w, item, "begun");
-    request_text(w, order, text);
+    (void)shop_request(w, order, text);
     return begun != NULL && strcmp(begun, text) == 0 && w->shop.now.items[item].begun != order;
 }
 

@@ -183,6 +183,7 @@ void ids_lost(world *world); /* the server has come back, perhaps with less */
 /* shop.c */
 extern const char *const item_names[ITEMS];
 hf__slice shop_user(int user);
+hf__slice shop_request(const world *world, int order, char text[REQUEST_SIZE]);
 void shop_act(world *world, int index, int number);
 void shop_answered(world *world, int index, int number);
 

@@ -18,7 +18,8 @@ enum {
     USERS = 4,
     ORDERS_MAX = 8192,
     OPEN_MAX = 1024, /* reservations of an item */
-    KEEP_MIN_MS = 10000
+    KEEP_MIN_MS = 10000,
+    REQUEST_SIZE = 24 /* bytes of an order's request, and NUL */
 };
 
 enum { NOBODY = -1, NO_ORDER = -1 };
