@@ -200,7 +200,8 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
         return status;
     int64_t now = middle(&v), part = hf__ids_part(v.highest);
     int64_t sequence = hf__ids_sequence(v.highest);
-    bool forgets = v.knowing < hf__majority(servers) && !HF__MUTANT(IDS_NO_JUMP);
+    bool few_know = v.knowing < hf__majority(servers);
+    bool forgets = few_know && !HF__MUTANT(IDS_NO_JUMP);
     if (now < 0)
         return take_block(-1, 0, 0, &choice->block, error);
     if (forgets) {
@@ -216,7 +217,7 @@ hf_status hf__ids_choose(const hf__ids_config *config, const hf__numbers *said, 
         part++;
         sequence = 0;
     }
-    name_voters(said, servers, v.knowing < hf__majority(servers), choice);
+    name_voters(said, servers, few_know, choice);
     return take_block(part, sequence, count, &choice->block, error);
 }
 

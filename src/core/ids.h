@@ -47,7 +47,7 @@ hf__query *hf__ids_keep(const hf__ids_config *config, uint64_t fence, const hf__
 hf_status hf__ids_keep_outcome(const hf__ids_config *config, const hf__numbers *said, int servers,
                                hf_error *error);
 
-#define HF__IDS_LOCK_EXTRA 8 /* bytes that the lock's name has more than that of the ids */
+#define HF__IDS_LOCK_EXTRA 7 /* bytes that the lock's name has more than that of the ids */
 
 /* The name of that lock, which no application can have; under the same prefix. Returns its length.
  */
