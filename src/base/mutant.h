@@ -54,6 +54,7 @@ enum {
     HF__MUTANT_YIELD_DECIDED,     /* who has a majority gives way */
     HF__MUTANT_YIELD_OLD_ID,      /* who gives way queues again with the same value */
     HF__MUTANT_INQUIRE_DROPPED,   /* who has not heard of his grant does not give way */
+    HF__MUTANT_SILENCE_AWAITED,   /* who is refused waits for servers that say nothing */
     HF__MUTANT_TICKET_ZERO,       /* a ticket from before everybody else's */
     HF__MUTANT_FLOOR_EARLY,       /* floors are read before the quarantine is over */
     HF__MUTANT_DEADLINE_FIRST,    /* the deadline of the best vote, not of the q-th */

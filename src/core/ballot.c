@@ -7,8 +7,10 @@
  * told of, and queues at every server that has not granted it; each server serves its queue in the
  * order of tickets. What was granted is kept, and renewed, but for votes that give way (vote.c): so
  * the earliest ticket gets every vote in the end, and two who have a part each do not wait for each
- * other for ever. If so many servers cannot be reached that there is no majority to be had, all
- * votes are given back until the next try: they would only be in the way of those who can.
+ * other for ever. Nor do they wait for a server that is silent: whoever has heard from a majority,
+ * and could only win by a vote of the others, gives these a little time and queues as well. If so
+ * many servers cannot be reached that there is no majority to be had, all votes are given back
+ * until the next try: they would only be in the way of those who can.
  *
  * The fence is one that a majority knows of. Each server is proposed the same one, and normally
  * they all take it. If they disagree, the highest is made known to the votes that have another one,
@@ -22,6 +24,8 @@
 #include "base/text.h"
 #include "core/fail.h"
 #include "core/quorum.h"
+
+enum { PATIENCE_MIN_MS = 50 };
 
 bool hf__ballot_new(hf_hold *main)
 {
@@ -297,6 +301,27 @@ static void queue_up(hf_hold *main, const tally *c)
     }
 }
 
+/* Whether a majority has said who has the lock, and it is not ours by that. */
+static bool is_refused(const hf_hold *main, const tally *c)
+{
+    int quorum = hf__quorum_size(main->core);
+    return c->held < quorum && c->held + c->busy >= quorum && !HF__MUTANT(SILENCE_AWAITED);
+}
+
+/* The others have as long again as those that have answered, for they are not much further away;
+ * one that is gone would let those wait until the try ends who wait for what we have. */
+static void hurry(hf_hold *main)
+{
+    hf__call *call = main->call;
+    hf__instant now = main->core->now;
+    main->ballot->try_ends = hf__later(main->ballot->try_ends, call->try_ends);
+    hf__instant began = {main->ballot->try_ends.ns - main->core->config.call_timeout.ns};
+    hf__instant until = hf__after(now, hf__between(began, now));
+    until = hf__later(until, hf__after(now, hf__span_ms(PATIENCE_MIN_MS)));
+    call->try_ends = hf__earlier(call->try_ends, until);
+    hf__acquire_set_timer(call);
+}
+
 void hf__ballot_check(hf_hold *main)
 {
     hf__ballot *ballot = main->ballot;
@@ -318,6 +343,8 @@ void hf__ballot_check(hf_hold *main)
             fail_try(main, &c);
         else if (ballot->ticket == 0)
             queue_up(main, &c);
+    } else if (ballot->ticket == 0 && is_refused(main, &c) && may_queue(main)) {
+        hurry(main);
     }
 }
 
@@ -372,8 +399,10 @@ void hf__ballot_go(hf_hold *main)
 {
     hf__ballot *ballot = main->ballot;
     bool waits = ballot->ticket > 0;
-    if (ballot->under_way && !waits)
+    if (ballot->under_way && !waits) {
+        hf__ballot_check(main);
         return;
+    }
     uint64_t number = hf__vote_number(main);
     ballot->proposal = 0;
     if (waits) {
@@ -409,9 +438,19 @@ static void note_silence(hf_hold *main)
 
 void hf__ballot_try_ends(hf_hold *main)
 {
-    note_silence(main);
     tally c = count_votes(main);
-    fail_try(main, &c);
+    bool queues = is_refused(main, &c) && may_queue(main);
+    if (!queues && hf__before(main->core->now, main->ballot->try_ends)) {
+        main->call->try_ends = main->ballot->try_ends; /* it has got votes since it hurried */
+        hf__acquire_set_timer(main->call);
+        return;
+    }
+    note_silence(main);
+    c = count_votes(main);
+    if (queues)
+        queue_up(main, &c);
+    else
+        fail_try(main, &c);
 }
 
 /* The caller's time is up, perhaps between two tries. */

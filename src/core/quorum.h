@@ -60,6 +60,7 @@ struct hf__ballot {
     uint64_t seen;                       /* the highest ticket that a server has told of */
     bool under_way;                      /* votes are being collected, */
     bool undecided;                      /* by queueing; counted in core->undecided */
+    hf__instant try_ends;                /* of a try that is in a hurry: its end otherwise */
     hf__instant confirmed;               /* while it is held: when its last renewal left */
     bool extending;                      /* for a call; */
     unsigned extended;                   /* bits of the servers that have done so */

@@ -352,6 +352,113 @@ static void and_does_not_if_it_is_decided_after_all(void **state)
     end();
 }
 
+/* ---- A server that is silent ---- */
+
+/* We have node 0, ANN has node 1, and what node 2 answers stays on the way. Whoever is patient with
+ * servers is not so with those who are in the way. */
+static void begin_unheard(void)
+{
+    SETUP(.servers = 3, .messages = true, .reply_timeout_ms = 60000, .call_timeout_ms = 60000);
+    rival_begin();
+    ACQUIRE(9, "warm");
+    take_for_ann("x", 1, 1);
+    put_fence(2, "x", 50000000); /* more than node 0 will have */
+    mute(REQUESTS(2));
+    ACQUIRE(1, "x", .wait_ms = -1);
+    EXPECT_WAITING(1);
+    assert_true(has_vote(0, "x"));
+    assert_int_equal(ticket_at(1, "x"), 0); /* node 2 may make it ours */
+}
+
+static void a_silent_server_is_not_waited_for_if_the_others_disagree(void **state)
+{
+    (void)state;
+    begin_unheard();
+    unsigned long long number = vote_number(0, "x");
+    ADVANCE_MS(100);
+    assert_int_equal(vote_number(0, "x"), number);
+    assert_true(ticket_at(1, "x") > 0);
+    unmute(REQUESTS(2)); /* and is a vote all the same */
+    EXPECT(1, HF_OK);
+    end();
+}
+
+/* Two of whom each has a vote do not both wait for the third server. */
+static void who_was_asked_before_a_server_fell_silent_gives_way(void **state)
+{
+    (void)state;
+    begin_unheard();
+    RIVAL_QUEUES("x", .number = 1, .ticket = 5);
+    assert_true(has_vote(0, "x"));
+    KILL(2);
+    ADVANCE_MS(100);
+    assert_true(rival_has(0, "x"));
+    assert_true(ticket_at(0, "x") > 0 && ticket_at(0, "x") == ticket_at(1, "x"));
+    EXPECT_WAITING(1);
+    end();
+}
+
+static void a_server_that_has_no_vote_any_more_is_silent_too(void **state)
+{
+    (void)state;
+    begin_unheard();
+    node_restart(&S.nodes[2]);
+    stage_cut_link(REQUESTS(2));
+    stage_cut_link(PUSHES(2));
+    unmute(REQUESTS(2));
+    ADVANCE_MS(100);
+    assert_true(has_vote(0, "x") && ticket_at(1, "x") > 0);
+    EXPECT_WAITING(1);
+    end();
+}
+
+/* The copy that was lost goes again, and what it brings counts. */
+static void a_server_that_comes_back_counts(void **state)
+{
+    (void)state;
+    begin_unheard();
+    KILL(2);
+    ADVANCE_MS(100);
+    EXPECT_WAITING(1);
+    unmute(REQUESTS(2));
+    REVIVE(2);
+    ADVANCE_MS(2000);
+    EXPECT(1, HF_OK);
+    end();
+}
+
+/* Then there is a majority, and what is left to do takes its time. */
+static void a_server_that_speaks_at_last_is_in_time(void **state)
+{
+    (void)state;
+    begin_unheard();
+    unsigned long long number = vote_number(0, "x");
+    ADVANCE_MS(40);
+    mute(REQUESTS(0));
+    unmute(REQUESTS(2)); /* with another fence than node 0, which is told */
+    ADVANCE_MS(1000);
+    EXPECT_WAITING(1);
+    assert_int_equal(vote_number(0, "x"), number);
+    assert_int_equal(vote_number(2, "x"), number);
+    unmute(REQUESTS(0));
+    EXPECT(1, HF_OK);
+    end();
+}
+
+/* Who does not wait has nothing to queue with, and hears the others out. */
+static void who_does_not_wait_hears_all_servers(void **state)
+{
+    (void)state;
+    begin_unheard();
+    take_for_ann("y", 1, 1);
+    ACQUIRE(2, "y");
+    ADVANCE_MS(1000);
+    EXPECT_WAITING(2);
+    unmute(REQUESTS(2));
+    EXPECT(2, HF_OK);
+    end();
+}
+
 /* ---- Messages ---- */
 
 static void messages_are_wanted_from_all_servers_while_it_is_undecided(void **state)
@@ -438,6 +545,12 @@ int main(void)
         cmocka_unit_test(who_has_not_heard_of_his_grant_gives_way_too),
         cmocka_unit_test(who_was_asked_before_he_had_a_ticket_gives_way_with_it),
         cmocka_unit_test(and_does_not_if_it_is_decided_after_all),
+        cmocka_unit_test(a_silent_server_is_not_waited_for_if_the_others_disagree),
+        cmocka_unit_test(who_was_asked_before_a_server_fell_silent_gives_way),
+        cmocka_unit_test(a_server_that_has_no_vote_any_more_is_silent_too),
+        cmocka_unit_test(a_server_that_comes_back_counts),
+        cmocka_unit_test(a_server_that_speaks_at_last_is_in_time),
+        cmocka_unit_test(who_does_not_wait_hears_all_servers),
         cmocka_unit_test(messages_are_wanted_from_all_servers_while_it_is_undecided),
         cmocka_unit_test(a_connection_for_messages_that_came_back_makes_votes_give_way),
         cmocka_unit_test(without_messages_who_waits_polls),

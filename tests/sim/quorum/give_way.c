@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stories of votes that are given back for an earlier ticket. Both begin alike: a has B and C; c
+/* Stories of votes that are given back for an earlier ticket. Two begin alike: a has B and C; c
  * waits for them, and then b, who has got A, where c comes too late. c asks for it.
  *
  * inquiry: b has not heard yet that A is its own. It gives way all the same, so that c, who cannot
@@ -7,7 +7,10 @@
  *
  * late: what b says to A then is late by seconds. b says it again on another connection, asks for A
  * again, and has A and B in the end. What comes late is about the vote that b had at first: c, who
- * has got C meanwhile, does not get A by it. */
+ * has got C meanwhile, does not get A by it.
+ *
+ * split: A falls silent when it has been asked; a has B, and b has C. Both are patient, and yet
+ * neither waits for A: one gives way. */
 #include "scenario.h"
 
 /* a has B and C. c takes the earlier ticket, but what it says to A comes there when b has A. */
@@ -88,4 +91,32 @@ void tell_late(world *w)
     story_let_go(w, 1, b);
     EXPECT(w, actor_handle(&w->clients[2], 0) != NULL);
     story_ends(w, "late: what gave a vote back came late, and did not give back the next one");
+}
+
+/* ---- split ---- */
+
+void tell_split(world *w)
+{
+    w->plan.reply_timeout_ms = w->plan.call_timeout_ms = 60000;
+    story_begin(w);
+    w->nodes[0].stalled_until_ns = w->run.now_ns + MS(60000);
+    net_hold_back(w, 0, 2, true, MS(20));
+    net_hold_back(w, 1, 1, true, MS(20));
+    for (int i = 0; i < 2; i++)
+        actor_acquire(w, i, 0, story_wish(w, i), (hf__call){.wait_ms = -1});
+    world_run_until(w, w->run.now_ns + MS(15), NULL);
+    for (int i = 0; i < 2; i++) {
+        const sim_wish *wish = &w->clients[i].actors[0].subject.wish;
+        EXPECT(w, node_has(&w->nodes[1 + i], wish, wish->label));
+    }
+    world_run_until(w, w->run.now_ns + MS(200), NULL);
+    int first = actor_handle(&w->clients[0], 0) != NULL ? 0 : 1;
+    handle *h = actor_handle(&w->clients[first], 0);
+    EXPECT(w, h != NULL);
+    if (h == NULL)
+        return;
+    story_let_go(w, first, h);
+    EXPECT(w, actor_handle(&w->clients[1 - first], 0) != NULL);
+    story_ends(w, "split: of two who had a vote each, one gave way, and the silent server mattered "
+                  "to neither");
 }

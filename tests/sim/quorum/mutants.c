@@ -35,6 +35,8 @@ const mutant mutants[] = {
      .scenario = "late"},
     {"inquire-dropped", "no way is given before the grant", MUTANT(INQUIRE_DROPPED), .seeds = 1,
      .scenario = "inquiry"},
+    {"silence-awaited", "who is refused waits for silent servers", MUTANT(SILENCE_AWAITED),
+     .seeds = 1, .scenario = "split"},
     {"ticket-zero", "a ticket before everybody else's", MUTANT(TICKET_ZERO), .seeds = 500},
     {"floor-early", "floors are read too early", MUTANT(FLOOR_EARLY), .seeds = 1,
      .scenario = "floor"},

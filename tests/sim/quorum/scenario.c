@@ -300,6 +300,7 @@ static const struct story {
     {"floor", 3, 2, 1, tell_floor},
     {"inquiry", 3, 3, 20, tell_inquiry},
     {"late", 3, 3, 20, tell_late},
+    {"split", 3, 2, 20, tell_split},
     {"unheld", 3, 2, 20, tell_unheld},
     {"pause", 3, 2, 20, tell_pause},
     {"ids", 3, 2, 20, tell_ids},
