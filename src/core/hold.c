@@ -271,6 +271,8 @@ void hf__hold_lose(hf_hold *hold, hf_reason reason, const char *text)
     hf__watch_end(hold);
     hf__renew_end_calls(hold, HF_ELOST, text);
     hf__cohort_leave(hold);
+    if (hold->ballot != NULL)
+        hf__majority_over(hold);
     if (hold->vote != NULL)
         hf__vote_lost(hold, reason);
 }

@@ -159,6 +159,14 @@ void hf__majority_lost(hf_hold *main, int server, hf_reason reason)
         settle_deadline(main);
 }
 
+/* Votes that last longer are of no use to anybody, and in the way of those who wait. */
+void hf__majority_over(hf_hold *main)
+{
+    for (int i = 0; i < hf__servers_of(main); i++)
+        if (main->ballot->votes[i] != NULL)
+            hf__vote_drop(main->ballot->votes[i]);
+}
+
 /* ---- Extensions ---- */
 
 static bool has_extended(const hf_hold *main, int server)

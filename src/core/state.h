@@ -743,6 +743,7 @@ void hf__ballot_check_all(hf__core *core);
 void hf__majority_extend(hf_hold *main); /* for the first call that waits */
 void hf__majority_stop_renewals(hf_hold *main);
 void hf__majority_replan(hf_hold *main);
+void hf__majority_over(hf_hold *main); /* it was lost: what is left of it is given back */
 
 /* query.c */
 /* With the key, and room for a text of so many bytes; NULL: out of memory. */
