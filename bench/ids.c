@@ -36,25 +36,28 @@ static const char *trouble(struct taker *taker, const hf_error *error)
 }
 
 /* Leased and ordered ids alike grow for the one who takes them. */
-static const char *take_one(void *arg)
+static const char *take(struct taker *taker, int count)
 {
-    struct taker *taker = arg;
     hf_error error;
     int64_t id;
-    if (hf_ids_next(taker->ids, &id, &error) != HF_OK)
-        return trouble(taker, &error);
-    if (id <= taker->last)
-        return "an id is not larger than the one before";
-    taker->last = id;
+    for (int i = 0; i < count; i++) {
+        if (hf_ids_next(taker->ids, &id, &error) != HF_OK)
+            return trouble(taker, &error);
+        if (id <= taker->last)
+            return "an id is not larger than the one before";
+        taker->last = id;
+    }
     return NULL;
+}
+
+static const char *take_one(void *arg)
+{
+    return take(arg, 1);
 }
 
 static const char *take_many(void *arg)
 {
-    const char *problem = NULL;
-    for (int i = 0; i < IDS_IN_STEP && problem == NULL; i++)
-        problem = take_one(arg);
-    return problem;
+    return take(arg, IDS_IN_STEP);
 }
 
 static const char *take_batch(void *arg)
