@@ -177,20 +177,29 @@ static void fail(hf__part *part, const hf_error *why)
         hf__query_end(part->query, why->status, why->text);
 }
 
+/* The server would refuse it again, but a copy of this errand is out, and may have been served. */
+static bool hides_a_copy(const hf__part *part, const hf_error *why)
+{
+    return part->request.unanswered && !hf__may_pass(why->status) &&
+           part->kind == HF__QUERY_ERRAND && part->query->survey == NULL;
+}
+
 /* If a copy is out, what became of it is not known, whatever a later one is told. */
 void hf__query_refused(hf__part *part, const hf_error *why)
 {
-    hf_error unknown;
-    bool in_doubt = part->request.unanswered && hf__may_pass(why->status);
-    if (in_doubt)
+    hf_error unknown = *why;
+    if (hides_a_copy(part, why))
+        hf__fail(&unknown, HF_EUNKNOWN, "no answer to a first message, and to the next: %s",
+                 why->text);
+    else if (part->request.unanswered && hf__may_pass(why->status))
         say_unknown(part, &unknown);
-    fail(part, in_doubt ? &unknown : why);
+    fail(part, &unknown);
 }
 
 void hf__query_unreachable(hf__part *part, const hf_error *why)
 {
     if (!part->request.unanswered || !hf__may_pass(why->status))
-        fail(part, why);
+        hf__query_refused(part, why);
 }
 
 bool hf__query_answered(hf__part *part, const hf__reply *reply)

@@ -212,6 +212,41 @@ static void an_error_is_told(void **state)
     FINISH();
 }
 
+/* What the first copy has done, nobody can tell; perhaps it has sold something. */
+static void an_error_does_not_hide_that_a_copy_was_lost(void **state)
+{
+    (void)state;
+    SETUP();
+    ERRAND(1, VALUE);
+    S.mute = true;
+    ERRAND(1, VALUE);
+    CUT();
+    S.mute = false;
+    S.node.errand_says = "-ERR something else\r\n";
+    ADVANCE_MS(100);
+    EXPECT(1, HF_EUNKNOWN);
+    EXPECT_TEXT(1, "something else");
+    ERRAND(1, VALUE);
+    EXPECT(1, HF_ESERVER);
+    FINISH();
+}
+
+static void nor_does_a_server_that_lets_nobody_in(void **state)
+{
+    (void)state;
+    SETUP();
+    ERRAND(1, VALUE);
+    S.mute = true;
+    ERRAND(1, VALUE);
+    CUT();
+    S.mute = false;
+    node_say(&S.node, "-NOAUTH Authentication required.\r\n");
+    ADVANCE_MS(100);
+    EXPECT(1, HF_EUNKNOWN);
+    EXPECT_TEXT(1, "NOAUTH");
+    FINISH();
+}
+
 /* ---- Without an answer ---- */
 
 static void what_was_sent_is_unknown(void **state)
@@ -465,6 +500,8 @@ int main(void)
         cmocka_unit_test(numbers_and_a_text_are_read),
         cmocka_unit_test(what_makes_no_sense_ends_the_connection),
         cmocka_unit_test(an_error_is_told),
+        cmocka_unit_test(an_error_does_not_hide_that_a_copy_was_lost),
+        cmocka_unit_test(nor_does_a_server_that_lets_nobody_in),
         cmocka_unit_test(what_was_sent_is_unknown),
         cmocka_unit_test(what_was_not_sent_was_not_done),
         cmocka_unit_test(what_was_sent_once_stays_unknown),
