@@ -11,6 +11,7 @@ import subprocess
 
 PEERS = pathlib.Path(__file__).resolve().parent.parent
 BOUND = 600  # seconds; a package source that takes longer is as good as none
+WORDS = 300  # characters of a failed command's output that are worth a cell of a table
 
 
 class CannotInstall(Exception):
@@ -38,9 +39,10 @@ def run(command, **more):
 
 
 def last_words(text):
+    """The first lines that speak of an error, else the end; in one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if 'error' in line.lower()]
-    return (errors[:1] or lines[-1:] or ['it said nothing'])[0]
+    return ' '.join(errors[:3] or lines[-3:])[:WORDS] or 'it said nothing'
 
 
 def need(program, *packages):
