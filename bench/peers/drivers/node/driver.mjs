@@ -77,7 +77,12 @@ class Driver {
     async hold() {
         let held = 0;
         const stop = this.word();
-        const work = () => (held++, stop);
+        const work = () => {
+            if (++held === this.options.tasks) {
+                say('held');
+            }
+            return stop;
+        };
         const tasks = this.begin((task) => this.peer.hold(this.nameOf(task), work));
         const lost = await Promise.all(tasks);
         say(JSON.stringify({ held, lost: lost.filter(Boolean).length }));

@@ -72,14 +72,19 @@ final class Task extends Thread {
         if (options.mode().equals("queue")) {
             Runner.say("granted " + entered);
         }
-        if (options.sectionNs() > 0) {
-            LockSupport.parkNanos(options.sectionNs());
-        }
+        doSection(entered + options.sectionNs());
         long leaving = System.nanoTime();
         try {
             lock.unlock();
         } finally {
             turns.add(new Turn(asked, entered, leaving, System.nanoTime()));
+        }
+    }
+
+    /** A thread may be woken for no reason, hence the loop. */
+    private static void doSection(long end) {
+        for (long left = end - System.nanoTime(); left > 0; left = end - System.nanoTime()) {
+            LockSupport.parkNanos(left);
         }
     }
 
