@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs Holdfast and its peers side by side and writes down what came of it.
+
+  run.py [--peers a,b] [--workloads w1,w4] [--repetitions n] [--seconds s]
+                          installs, measures, saves build/peers/results.json and writes the documents
+  run.py --report FILE    writes the documents from saved results
+  run.py --compare A B    compares two saved results, of this or of `make bench`
+  run.py --interop        Holdfast and its peers contend for one key
+"""
+import argparse
+import pathlib
+import signal
+import sys
+
+from runner import session
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def parse():
+    parser = argparse.ArgumentParser(description='Holdfast and its peers, side by side')
+    parser.add_argument('--build', default=ROOT / 'build', type=pathlib.Path)
+    parser.add_argument('--peers', default='', help='names, with commas; default: all')
+    parser.add_argument('--workloads', default='', help='the same')
+    parser.add_argument('--repetitions', type=int, help='default: as the workload says, mostly 3')
+    parser.add_argument('--seconds', type=float, default=2.0, help='of one measurement')
+    parser.add_argument('--warm-up', type=float, default=1.0)
+    parser.add_argument('--no-documents', action='store_true', help='only measure and save')
+    return parser.parse_args()
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    options = parse()
+    session.measure_all(options, ROOT)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""The drivers in C: one program for each kind of lock, built against Debian's client libraries."""
+import pathlib
+import subprocess
+
+from .install_common import PEERS, CannotInstall, run
+
+ROOT = PEERS.parent.parent
+PACKAGES = {  # what the drivers and their servers need, beyond what Holdfast itself does
+    'postgres': ['libpq-dev', 'postgresql'],
+    'mariadb': ['libmariadb-dev', 'mariadb-server'],
+    'zookeeper': ['libzookeeper-mt-dev', 'zookeeper', 'default-jre-headless'],
+}
+
+
+def debian(packages):
+    """Installs them without starting the services in them."""
+    done = subprocess.run([str(ROOT / 'tools' / 'install-packages'), *packages], text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        raise CannotInstall(f'Debian packages {" ".join(packages)}: {done.stdout.split(chr(10))[-2]}')
+
+
+def install(build_dir, name):
+    """Builds below build_dir (build/peers) and returns how the driver of that peer is started."""
+    program = name.removesuffix('-fair')
+    debian(PACKAGES.get(program, []))
+    home = pathlib.Path(build_dir).resolve() / 'c'
+    run(['cmake', '-S', PEERS / 'drivers' / 'c', '-B', home, '-G', 'Ninja',
+         f'-DHOLDFAST_BUILD={pathlib.Path(build_dir).resolve().parent}'])
+    run(['cmake', '--build', home, '--target', program])
+    return [str(home / program)]

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""A run: installs, starts servers, goes through the workloads with the peers in turns, and saves
+after each workload, so that a run which is interrupted has kept what it learned."""
+import concurrent.futures
+import shutil
+import time
+
+from . import about, catalogue, drivers, install, measure, results, servers, workloads
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def measure_all(options, root):
+    began = time.monotonic()
+    peers, chosen = catalogue.choose(options.peers), workloads.choose(options.workloads)
+    home = options.build / 'peers'
+    home.mkdir(parents=True, exist_ok=True)
+    commands, refusals = install.install_all(peers, home, say)
+    folder = home / 'records'
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    rows = [{'about': about.collect(options, peers, chosen, root)}]
+    # Processes end with the thread that has started them, so there is one pool for the whole run.
+    with concurrent.futures.ThreadPoolExecutor() as pool, servers.Park() as park:
+        stage = measure.Stage(park, commands, folder, options.seconds, options.warm_up)
+        for workload in chosen:
+            rows += run_workload(pool, stage, workload, peers, refusals, options.repetitions)
+            rows[0]['about']['seconds'] = time.monotonic() - began
+            results.save(home / 'results.json', rows)
+    shutil.rmtree(folder)
+    say(f'{home / "results.json"} after {time.monotonic() - began:.0f} s')
+    return home / 'results.json'
+
+
+def run_workload(pool, stage, workload, peers, refusals, repetitions):
+    """Peers take turns: each has its first repetition before anyone has a second."""
+    say(f'\n{workload.name}: {workload.title}')
+    outcomes = {peer.name: [] for peer in peers}
+    rows = {peer.name: results.failed(workload, peer, refusals[peer.name])
+            for peer in peers if peer.name in refusals}
+    for turn in range(repetitions or workload.repetitions):
+        ready = [peer for peer in peers if peer.name not in rows]
+        shift = turn * 5 % len(ready) if ready else 0  # nobody is always first
+        for peer, outcome in run_turn(pool, stage, workload, ready[shift:] + ready[:shift]):
+            if isinstance(outcome, dict):
+                outcomes[peer.name].append(outcome)
+            else:
+                rows[peer.name] = results.failed(workload, peer, str(outcome),
+                                                 isinstance(outcome, drivers.CannotDo))
+    for peer in peers:
+        if peer.name not in rows:
+            rows[peer.name] = results.combine(workload, peer, outcomes[peer.name])
+        tell(rows[peer.name])
+    return [rows[peer.name] for peer in peers]
+
+
+def run_turn(pool, stage, workload, peers):
+    """Each peer once, as many at the same time as the workload bears."""
+    for first in range(0, len(peers), workload.together):
+        some = peers[first:first + workload.together]
+        yield from zip(some, pool.map(lambda peer: run_one(stage, workload, peer), some))
+
+
+def run_one(stage, workload, peer):
+    """What was measured, or what went wrong."""
+    try:
+        return workload.run(stage, peer)
+    except (drivers.CannotDo, drivers.Failed, servers.CannotStart, OSError) as problem:
+        return problem
+
+
+def tell(row):
+    if row['value'] is None and 'problem' in row:
+        say(f'  {row["peer"]:<16} {row["problem"]}')
+        return
+    words = [f'{key} {number(row[key])}' for key in ('p50', 'p99', 'rate') if row.get(key)]
+    error = f'  errors: {row["error"]}' if 'error' in row else ''
+    say(f'  {row["peer"]:<16} {number(row["value"])} {row["unit"]}  {"  ".join(words)}{error}')
+
+
+def number(value):
+    return '-' if value is None else f'{value:,.1f}'
