@@ -21,6 +21,10 @@ class Failed(Exception):
     """The driver did not do what it was asked."""
 
 
+class Invalid(Exception):
+    """Two held one lock at the same time."""
+
+
 class Driver:
     """One process. Lines that it prints are kept with the time at which they came."""
 

@@ -75,7 +75,7 @@ def run_pairs(stage, peer, server, url=None, before=None, after=None, own_locks=
         acquisitions = read_all(team)
     overlapping = records.overlaps(acquisitions, own_locks=bool(own_locks))
     if overlapping:
-        raise drivers.Failed(f'INVALID: {overlapping} acquisitions overlap with another one')
+        raise drivers.Invalid(f'INVALID: {overlapping} acquisitions overlap with another one')
     return Measured(acquisitions, start, end, errors, options.get('tasks', 1) * len(team))
 
 

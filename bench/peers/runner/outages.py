@@ -70,7 +70,7 @@ def run_killed(stage, peer):
         holders[0].kill()
         granted_at = grant_time(waiters[0])
     if granted_at < killed_at:
-        raise drivers.Failed('INVALID: the lock was granted while its holder was alive')
+        raise drivers.Invalid('INVALID: the lock was granted while its holder was alive')
     numbers = {'value': (granted_at - killed_at) / 1e6}
     if peer.lasting:
         numbers['excess'] = (granted_at - held_at) / 1e6 - KILL_LEASE_MS

@@ -38,22 +38,35 @@ def run_workload(pool, stage, workload, peers, refusals, repetitions):
     """Peers take turns: each has its first repetition before anyone has a second."""
     say(f'\n{workload.name}: {workload.title}')
     outcomes = {peer.name: [] for peer in peers}
-    rows = {peer.name: results.failed(workload, peer, refusals[peer.name])
-            for peer in peers if peer.name in refusals}
     for turn in range(repetitions or workload.repetitions):
-        ready = [peer for peer in peers if peer.name not in rows]
+        ready = [peer for peer in peers if peer.name not in refusals and
+                 not any(hopeless(outcome) for outcome in outcomes[peer.name])]
         shift = turn * 5 % len(ready) if ready else 0  # nobody is always first
         for peer, outcome in run_turn(pool, stage, workload, ready[shift:] + ready[:shift]):
-            if isinstance(outcome, dict):
-                outcomes[peer.name].append(outcome)
-            else:
-                rows[peer.name] = results.failed(workload, peer, str(outcome),
-                                                 isinstance(outcome, drivers.CannotDo))
-    for peer in peers:
-        if peer.name not in rows:
-            rows[peer.name] = results.combine(workload, peer, outcomes[peer.name])
-        tell(rows[peer.name])
-    return [rows[peer.name] for peer in peers]
+            outcomes[peer.name].append(outcome)
+    rows = [row_of(workload, peer, refusals, outcomes[peer.name]) for peer in peers]
+    for row in rows:
+        tell(row)
+    return rows
+
+
+def hopeless(outcome):
+    """What another attempt would not change, or must not."""
+    return isinstance(outcome, (drivers.CannotDo, drivers.Invalid, servers.CannotStart))
+
+
+def row_of(workload, peer, refusals, outcomes):
+    if peer.name in refusals:
+        return results.failed(workload, peer, refusals[peer.name])
+    numbers = [outcome for outcome in outcomes if isinstance(outcome, dict)]
+    problems = [outcome for outcome in outcomes if not isinstance(outcome, dict)]
+    if problems and (not numbers or hopeless(problems[-1])):
+        return results.failed(workload, peer, str(problems[-1]),
+                              isinstance(problems[-1], drivers.CannotDo))
+    row = results.combine(workload, peer, numbers)
+    if problems:
+        row['error'] = f'{len(problems)} of {len(outcomes)} runs failed: {problems[0]}'
+    return row
 
 
 def run_turn(pool, stage, workload, peers):
@@ -67,7 +80,7 @@ def run_one(stage, workload, peer):
     """What was measured, or what went wrong."""
     try:
         return workload.run(stage, peer)
-    except (drivers.CannotDo, drivers.Failed, servers.CannotStart, OSError) as problem:
+    except (drivers.CannotDo, drivers.Invalid, drivers.Failed, servers.CannotStart, OSError) as problem:
         return problem
 
 
