@@ -4,12 +4,14 @@ can know."""
 from collections import namedtuple
 
 # `driver` is the module that installs it, `ordered`: it serves in the order of arrival, `lasting`:
-# a lease decides when the lock of a dead process is free, and not its connection.
-Peer = namedtuple('Peer', 'name title driver server ordered lasting interop')
+# a lease decides when the lock of a dead process is free, and not its connection, `only`: the one
+# workload that it is for.
+Peer = namedtuple('Peer', 'name title driver server ordered lasting interop only')
 
 
-def peer(name, title, driver, server='redis', ordered=False, lasting=True, interop=None):
-    return Peer(name, title, driver, server, ordered, lasting, interop)
+def peer(name, title, driver, server='redis', ordered=False, lasting=True, interop=None,
+         only=None):
+    return Peer(name, title, driver, server, ordered, lasting, interop, only)
 
 
 # `interop` is the key at the server for a lock of the name {}, for those that use a plain string
@@ -20,6 +22,7 @@ PEERS = [
     peer('hiredis', 'hiredis by hand', 'c'),
     peer('redisson', 'Redisson', 'java'),
     peer('redisson-fair', 'Redisson, fair lock', 'java', ordered=True),
+    peer('redisson-idgenerator', 'Redisson, RIdGenerator', 'java', only='w9'),
     peer('redsync', 'redsync', 'go', interop='{}'),
     peer('redislock', 'bsm/redislock', 'go', interop='{}'),
     peer('rueidislock', 'rueidislock', 'go'),

@@ -21,6 +21,10 @@ class Failed(Exception):
     """The driver did not do what it was asked."""
 
 
+class TooLate(Failed):
+    """Not within its time."""
+
+
 class Invalid(Exception):
     """Two held one lock at the same time."""
 
@@ -54,11 +58,19 @@ class Driver:
             try:
                 at, text = self.lines.get(timeout=max(limit - time.monotonic(), 0))
             except queue.Empty:
-                raise Failed(f'no {word!r} within {bound} s') from None
+                raise TooLate(f'no {word!r} within {bound} s') from None
             if text is None:
                 raise self.failure(f'it ended before {word!r}')
             if text.startswith(word):
                 return at, text
+
+    def has_said(self, word):
+        """Whether a line that begins with the word is there already; those before it are passed."""
+        try:
+            self.line(word, 0)
+        except TooLate:
+            return False
+        return True
 
     def failure(self, what):
         code = self.process.wait()

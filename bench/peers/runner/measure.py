@@ -6,6 +6,7 @@ import time
 
 from . import drivers, processes, records
 
+JAVA_WARM_UP = 3  # seconds more for its compiler to get to work
 PATIENCE = 40  # seconds for a task to end its turn: longer than three leases
 
 
@@ -64,7 +65,7 @@ def run_pairs(stage, peer, server, url=None, before=None, after=None, own_locks=
         try:
             for driver in team:
                 driver.go()
-            time.sleep(stage.warm_up)
+            time.sleep(stage.warm_up + (JAVA_WARM_UP if peer.driver == 'java' else 0))
             start = Snapshot(team, server)
             time.sleep(stage.seconds)
             end = Snapshot(team, server)

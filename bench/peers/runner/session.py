@@ -3,6 +3,7 @@
 after each workload, so that a run which is interrupted has kept what it learned."""
 import concurrent.futures
 import shutil
+import threading
 import time
 
 from . import about, catalogue, drivers, install, measure, results, servers, workloads
@@ -23,7 +24,7 @@ def measure_all(options, root):
     folder.mkdir()
     rows = [{'about': about.collect(options, peers, chosen, root)}]
     # Processes end with the thread that has started them, so there is one pool for the whole run.
-    with concurrent.futures.ThreadPoolExecutor() as pool, servers.Park() as park:
+    with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool, servers.Park() as park:
         stage = measure.Stage(park, commands, folder, options.seconds, options.warm_up)
         for workload in chosen:
             rows += run_workload(pool, stage, workload, peers, refusals, options.repetitions)
@@ -37,6 +38,7 @@ def measure_all(options, root):
 def run_workload(pool, stage, workload, peers, refusals, repetitions):
     """Peers take turns: each has its first repetition before anyone has a second."""
     say(f'\n{workload.name}: {workload.title}')
+    peers = [peer for peer in peers if peer.only in (None, workload.name)]
     outcomes = {peer.name: [] for peer in peers}
     for turn in range(repetitions or workload.repetitions):
         ready = [peer for peer in peers if peer.name not in refusals and
@@ -71,15 +73,15 @@ def row_of(workload, peer, refusals, outcomes):
 
 def run_turn(pool, stage, workload, peers):
     """Each peer once, as many at the same time as the workload bears."""
-    for first in range(0, len(peers), workload.together):
-        some = peers[first:first + workload.together]
-        yield from zip(some, pool.map(lambda peer: run_one(stage, workload, peer), some))
+    rooms = threading.Semaphore(workload.together)
+    return zip(peers, pool.map(lambda peer: run_one(rooms, stage, workload, peer), peers))
 
 
-def run_one(stage, workload, peer):
+def run_one(rooms, stage, workload, peer):
     """What was measured, or what went wrong."""
     try:
-        return workload.run(stage, peer)
+        with rooms:
+            return workload.run(stage, peer)
     except (drivers.CannotDo, drivers.Invalid, drivers.Failed, servers.CannotStart, OSError) as problem:
         return problem
 

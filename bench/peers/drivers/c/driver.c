@@ -145,8 +145,7 @@ static bool peer_is_ours(const char *peer)
 
 static bool mode_is_possible(enum mode mode)
 {
-    return (mode != MODE_HOLD || backend.still_held != NULL) &&
-           (mode != MODE_IDS || backend.take_ids != NULL);
+    return (mode != MODE_HOLD || backend.lasts) && (mode != MODE_IDS || backend.take_ids != NULL);
 }
 
 static int open_and_run(const struct settings *settings)
@@ -174,6 +173,10 @@ int main(int argc, char **argv)
     }
     if (!mode_is_possible(settings.mode)) {
         fprintf(stderr, "%s\n", backend.refusal);
+        return 3;
+    }
+    if (strchr(settings.url, ',') != NULL && !backend.several_servers) {
+        fprintf(stderr, "a lock lives on one server\n");
         return 3;
     }
     return open_and_run(&settings);

@@ -41,10 +41,11 @@ struct backend {
     void *(*place_open)(void *session, const char *lock, char *problem);
     void (*place_close)(void *place);
     enum outcome (*acquire)(void *place, char *problem);
-    bool (*release)(void *place, char *problem);
-    bool (*still_held)(void *place); /* NULL: a held lock ends by itself, for nothing renews it */
+    bool (*release)(void *place, char *problem);        /* false: it was not held to the end */
     uint64_t (*take_ids)(void *session, char *problem); /* how many; 0: failed. NULL: has no ids */
-    const char *refusal;                                /* one line for a mode that it cannot do */
+    bool lasts; /* a held lock is renewed, or needs no renewal */
+    bool several_servers;
+    const char *refusal; /* one line for a mode that it cannot do */
 };
 
 extern const struct backend backend;

@@ -59,7 +59,6 @@ static void *session_open(const struct settings *settings, char *problem)
         return NULL;
     session->settings = settings;
     bool understood =
-        strchr(settings->url, ',') == NULL &&
         sscanf(settings->url, "redis://%127[^:]:%d", session->host, &session->port) == 2;
     if (!understood)
         problem_set(problem, "one redis://host:port is needed, not %s", settings->url);

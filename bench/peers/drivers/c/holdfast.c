@@ -95,12 +95,6 @@ static bool release(void *arg, char *problem)
     return false;
 }
 
-static bool still_held(void *arg)
-{
-    const struct place *place = arg;
-    return hf_is_valid(place->hold);
-}
-
 static uint64_t take_ids(void *arg, char *problem)
 {
     enum { STEP = 4096 };
@@ -124,5 +118,6 @@ const struct backend backend = {.peers = peers,
                                 .place_close = free,
                                 .acquire = acquire,
                                 .release = release,
-                                .still_held = still_held,
+                                .lasts = true,
+                                .several_servers = true,
                                 .take_ids = take_ids};

@@ -26,7 +26,6 @@ struct place {
     bool own_connection;
     char lock[LOCK_NAME_SIZE * 2 + 64]; /* the statements */
     char unlock[LOCK_NAME_SIZE * 2 + 64];
-    char held[LOCK_NAME_SIZE * 2 + 64];
 };
 
 static MYSQL *dial(const struct session *session, char *problem)
@@ -93,7 +92,6 @@ static void *place_open(void *arg, const char *lock, char *problem)
     snprintf(place->lock, sizeof place->lock, "SELECT GET_LOCK('%s', %d)", name,
              session->settings->wait ? WEEK_S : 0);
     snprintf(place->unlock, sizeof place->unlock, "SELECT RELEASE_LOCK('%s')", name);
-    snprintf(place->held, sizeof place->held, "SELECT IS_USED_LOCK('%s') = CONNECTION_ID()", name);
     return place;
 }
 
@@ -129,13 +127,6 @@ static bool release(void *arg, char *problem)
     return ask(place, place->unlock, problem) == 1;
 }
 
-static bool still_held(void *arg)
-{
-    struct place *place = arg;
-    char problem[PROBLEM_SIZE];
-    return ask(place, place->held, problem) == 1;
-}
-
 static const char *const peers[] = {"mariadb", NULL};
 
 const struct backend backend = {.peers = peers,
@@ -145,5 +136,5 @@ const struct backend backend = {.peers = peers,
                                 .place_close = place_close,
                                 .acquire = acquire,
                                 .release = release,
-                                .still_held = still_held,
+                                .lasts = true,
                                 .refusal = "GET_LOCK is no source of ids"};

@@ -54,13 +54,11 @@ int run_hold(struct run *run)
         return fail(problem);
     say("held");
     wait_for_stop(run);
-    for (int i = 0; i < count; i++)
-        lost += !backend.still_held(places[i]);
-    printf("{\"held\": %d, \"lost\": %d}\n", count, lost);
     for (int i = 0; i < count; i++) {
-        backend.release(places[i], problem);
+        lost += !backend.release(places[i], problem);
         backend.place_close(places[i]);
     }
+    printf("{\"held\": %d, \"lost\": %d}\n", count, lost);
     free(places);
     return 0;
 }

@@ -38,11 +38,7 @@ static PGconn *dial(const struct settings *settings, char *problem)
     if (PQstatus(connection) == CONNECTION_OK &&
         prepare(connection, "lock", "SELECT pg_advisory_lock($1::bigint)") &&
         prepare(connection, "try", "SELECT pg_try_advisory_lock($1::bigint)") &&
-        prepare(connection, "unlock", "SELECT pg_advisory_unlock($1::bigint)") &&
-        prepare(
-            connection, "held",
-            "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND "
-            "pid = pg_backend_pid() AND ((classid::bigint << 32) | objid::bigint) = $1::bigint"))
+        prepare(connection, "unlock", "SELECT pg_advisory_unlock($1::bigint)"))
         return connection;
     problem_set(problem, "%s", PQerrorMessage(connection));
     PQfinish(connection);
@@ -132,12 +128,6 @@ static bool release(void *arg, char *problem)
     return ask(arg, "unlock", problem) == 't';
 }
 
-static bool still_held(void *arg)
-{
-    char problem[PROBLEM_SIZE];
-    return ask(arg, "held", problem) == 't';
-}
-
 static const char *const peers[] = {"postgres", NULL};
 
 const struct backend backend = {.peers = peers,
@@ -147,5 +137,5 @@ const struct backend backend = {.peers = peers,
                                 .place_close = place_close,
                                 .acquire = acquire,
                                 .release = release,
-                                .still_held = still_held,
+                                .lasts = true,
                                 .refusal = "advisory locks are no ids"};

@@ -209,12 +209,6 @@ static enum outcome acquire(void *arg, char *problem)
     return FAILED;
 }
 
-static bool still_held(void *arg)
-{
-    struct place *place = arg;
-    return zoo_exists(place->session->handle, place->node, 0, NULL) == ZOK;
-}
-
 static const char *const peers[] = {"zookeeper", NULL};
 
 const struct backend backend = {.peers = peers,
@@ -224,5 +218,5 @@ const struct backend backend = {.peers = peers,
                                 .place_close = place_close,
                                 .acquire = acquire,
                                 .release = release,
-                                .still_held = still_held,
+                                .lasts = true,
                                 .refusal = "it has numbers for nodes, but no ids"};

@@ -68,14 +68,10 @@ func (p *etcdPlace) acquire(ctx context.Context) (bool, error) {
 }
 
 func (p *etcdPlace) release() error {
-	return p.mutex.Unlock(context.Background())
-}
-
-func (p *etcdPlace) stillHeld() bool {
 	select {
 	case <-p.session.Done():
-		return false
+		return concurrency.ErrSessionExpired
 	default:
-		return true
+		return p.mutex.Unlock(context.Background())
 	}
 }

@@ -41,8 +41,7 @@ type session interface {
 // acquire says false when the lock is taken and the place was told not to wait.
 type place interface {
 	acquire(ctx context.Context) (bool, error)
-	release() error
-	stillHeld() bool
+	release() error // also if it was not held to the end
 }
 
 type peer struct {
@@ -217,7 +216,7 @@ func (d *driver) hold() {
 	d.waitForStop()
 	lost := 0
 	for _, p := range places {
-		if !p.stillHeld() {
+		if p.release() != nil {
 			lost++
 		}
 	}

@@ -63,7 +63,3 @@ func (p *redislockPlace) acquire(ctx context.Context) (bool, error) {
 func (p *redislockPlace) release() error {
 	return p.lock.Release(context.Background())
 }
-
-func (p *redislockPlace) stillHeld() bool {
-	return false // it is not held for longer than a lease
-}

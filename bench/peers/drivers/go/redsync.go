@@ -83,7 +83,3 @@ func (p *redsyncPlace) release() error {
 	_, err := p.mutex.Unlock()
 	return err
 }
-
-func (p *redsyncPlace) stillHeld() bool {
-	return false // it is not held for longer than a lease
-}

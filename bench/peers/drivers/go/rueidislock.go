@@ -67,7 +67,3 @@ func (p *rueidislockPlace) release() error {
 	p.cancel()
 	return lost
 }
-
-func (p *rueidislockPlace) stillHeld() bool {
-	return p.held.Err() == nil
-}
