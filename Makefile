@@ -11,8 +11,8 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test test-poll test-sql tsan sim sim-quorum sim-build mutants chaos ids-storm fuzz demo record bench install \
-        uninstall deb deb-test format packages clean
+.PHONY: all test test-poll test-sql tsan sim sim-quorum sim-build mutants chaos ids-storm fuzz demo record bench bench-peers \
+        bench-compare interop install uninstall deb deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
 all:
@@ -102,6 +102,21 @@ record: packages all
 
 bench: packages all
 	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench.jsonl
+
+# Beside other libraries and databases: PEERS=a,b and WORKLOADS=w1,w4 select. Writes
+# build/peers/results.json, docs/benchmarks.md and the comparison in the READMEs.
+PEERS_RUN := bench/peers/run.py --build $(BUILD)
+
+bench-peers: packages all
+	@$(PEERS_RUN) $(if $(PEERS),--peers $(PEERS)) $(if $(WORKLOADS),--workloads $(WORKLOADS))
+
+# Is B slower than A? Saved results of `make bench` or `make bench-peers`.
+bench-compare:
+	@$(PEERS_RUN) --compare $(A) $(B)
+
+# Other libraries and Holdfast contend for one key; writes docs/interop.md.
+interop: packages all
+	@$(PEERS_RUN) --interop $(if $(PEERS),--peers $(PEERS))
 
 # PREFIX, DESTDIR and LIBDIR as usual. What CMake has written down last is what uninstall removes.
 PREFIX := /usr/local

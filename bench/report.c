@@ -114,6 +114,12 @@ static void json_string(FILE *out, const char *text)
     fputc('"', out);
 }
 
+static bool more_is_better(enum gate_kind kind)
+{
+    return kind == GATE_RATIO_AT_LEAST || kind == GATE_VALUE_AT_LEAST;
+}
+
+/* The same keys as the rows of bench/peers, so that one program compares both. */
 void report_json_line(FILE *out, const struct report_row *row)
 {
     const struct result *result = &row->result;
@@ -122,6 +128,7 @@ void report_json_line(FILE *out, const struct report_row *row)
     fprintf(out, ",\"unit\":\"%s\"", row->unit);
     json_number(out, "baseline", result->baseline);
     json_number(out, "ratio", result->ratio);
+    fprintf(out, ",\"better\":\"%s\"", more_is_better(row->gate_kind) ? "more" : "less");
     fprintf(out, ",\"gate\":%.2f,\"pass\":%s", row->gate, report_passed(row) ? "true" : "false");
     json_number(out, "p50", result->p50_us);
     json_number(out, "p99", result->p99_us);

@@ -13,27 +13,41 @@ import pathlib
 import signal
 import sys
 
-from runner import session
+from runner import compare, interop, readme, report, results, session
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def parse():
     parser = argparse.ArgumentParser(description='Holdfast and its peers, side by side')
-    parser.add_argument('--build', default=ROOT / 'build', type=pathlib.Path)
+    parser.add_argument('--build', default=ROOT / 'build',
+                        type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument('--peers', default='', help='names, with commas; default: all')
     parser.add_argument('--workloads', default='', help='the same')
     parser.add_argument('--repetitions', type=int, help='default: as the workload says, mostly 3')
     parser.add_argument('--seconds', type=float, default=2.0, help='of one measurement')
     parser.add_argument('--warm-up', type=float, default=1.0)
     parser.add_argument('--no-documents', action='store_true', help='only measure and save')
+    parser.add_argument('--report', metavar='FILE', help='write the documents from saved results')
+    parser.add_argument('--compare', nargs=2, metavar=('A', 'B'), help='is B slower than A?')
+    parser.add_argument('--interop', action='store_true', help='contend for one key with Holdfast')
     return parser.parse_args()
 
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     options = parse()
-    session.measure_all(options, ROOT)
+    if options.compare:
+        return compare.run(*options.compare, print)
+    if options.interop:
+        return interop.run(options, ROOT)
+    saved = options.report or session.measure_all(options, ROOT)
+    if not options.report and (options.peers or options.workloads or options.no_documents):
+        print(f'A part of it, so the documents stay as they are; --report {saved} writes them.')
+        return 0
+    about, rows = results.load(saved)
+    report.write(ROOT, about, rows)
+    readme.write(ROOT, about, rows)
     return 0
 
 

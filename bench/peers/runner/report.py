@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""docs/benchmarks.md and its plots, from saved results. What was not measured says so."""
+from . import catalogue, plot, tables, workloads
+
+# The columns of each workload's table: head, key, and how it is shown.
+COSTS = [('client CPU, us', 'client_cpu_us', tables.number),
+         ('server CPU, us', 'server_cpu_us', tables.number),
+         ('commands', 'commands', tables.number), ('reads', 'reads', tables.number)]
+TIMES = [('p50, us', 'p50', tables.number), ('p99, us', 'p99', tables.number),
+         ('max, us', 'max', tables.number)]
+SHARED = [('changes/s', 'value', tables.number), ('acquisitions/s', 'rate', tables.number),
+          ('hand-over p50, us', 'p50', tables.number), ('p99, us', 'p99', tables.number),
+          ('wait p99, us', 'wait_p99', tables.number), ('fewest', 'fewest', tables.number),
+          ('most', 'most', tables.number), *COSTS]
+COLUMNS = {
+    'w1': [*TIMES, ('pairs/s', 'rate', tables.number), *COSTS],
+    'w2': [('pairs/s', 'value', tables.number), *TIMES, *COSTS],
+    'w3': SHARED,
+    'w4': SHARED,
+    'w4h': [SHARED[0], ('of ideal', 'of_ideal', tables.percent), *SHARED[1:]],
+    'w5': [('CPU, ms/s', 'value', tables.number), ('of the client', 'client_cpu', tables.number),
+           ('of the server', 'server_cpu', tables.number),
+           ('commands/s', 'commands', tables.number), ('reads/s', 'reads', tables.number),
+           ('memory, MB', 'memory_mb', tables.number), ('lost', 'lost', tables.number),
+           ('to take all, s', 'acquire_s', tables.number)],
+    'w6': [('after the kill, ms', 'value', tables.number),
+           ('beyond the lease, ms', 'excess', tables.number)],
+    'w7': [('until all are served, ms', 'value', tables.number),
+           ('longest pause, ms', 'pause', tables.number)],
+    'w8': [*TIMES, ('pairs/s', 'rate', tables.number)],
+    'w9': [('ids/s', 'value', tables.number)],
+}
+
+MEANINGS = {
+    'w1': 'A pair is an acquire and its release. *commands* are those that the server has run for '
+          'an acquisition, also inside scripts; *reads* are the times that it had to read from a '
+          'socket.',
+    'w2': 'Each task has a lock of its own; all share a process and what the library shares in it.',
+    'w3': 'A *change* is an acquisition by another task than the one before; who takes its own '
+          'lock again is not counted. *hand-over* is from the release of one to the grant of the '
+          'next one that was waiting. *fewest* and *most* are the acquisitions of the unluckiest '
+          'and of the luckiest task.',
+    'w4': 'As W3, between processes: nothing can be handed over in memory.',
+    'w4h': '*of ideal* is what changes of the holder make of the time, if each took only its work. '
+           'A lock that goes back to the one who just had it is work too, but not in turn.',
+    'w5': 'One process holds 10 000 locks with leases of 10 s for 30 s. CPU of client and server '
+          'together; up to four peers were measured at the same time, each with a server of its '
+          'own.',
+    'w6': 'The lease is 3 s, and the holder is killed 0.6 s after its grant. Locks that belong to '
+          'a connection are free when the system closes it; had the machine died, nobody would '
+          'have closed it, and they would have waited for a keepalive.',
+    'w7': 'The lease is 10 s. Nine are in front of the victim and ten behind it.',
+    'w8': 'One of five servers is stopped (SIGSTOP) before the first pair: its connections stay '
+          'open and silent.',
+    'w9': 'One task, one id at a time, as the library hands them out.',
+}
+
+LIMITS = """\
+## What these numbers do not say
+
+They are of one machine, on which clients and servers share the processors and there is no network: a round trip costs some 20 us here
+and ten times that between machines, where the number of round trips decides and the language of a client does not. They are medians of
+short runs on a machine that is not silent: differences of less than a fifth mean nothing. Nothing fails here but what W6, W7 and W8 let fail:
+speed says nothing about what a lock is worth when an answer is lost, a clock jumps or a process stops.
+
+The peers are not the same thing. Redis ran without persistence, as most do who use it for locks; etcd and ZooKeeper write every lock to the disk of
+this machine before they answer, and are here with one server where they should have three: they buy with that time that a lock survives a
+server. Locks of PostgreSQL and MariaDB belong to a connection: nothing has to be renewed, and they are free at once when a process
+dies, but a cut network leaves them held until a keepalive gives up, and there is no fence and no second server. Libraries that poll
+look fast in W3 and W4 by acquisitions and slow by changes, because the one who has just released is the first to ask again;
+shorter pauses would make them quicker and the server busier, and each has the ones that its documentation gives.
+The drivers are ours, in `bench/peers/drivers`, short enough to be read: who finds a setting that is unfair to a library is asked to say so.
+"""
+
+
+def by_rank(rows):
+    """The best first, then those without a number."""
+    measured = [row for row in rows if row.get('value') is not None]
+    measured.sort(key=lambda row: row['value'], reverse=measured[0]['better'] == 'more'
+                  if measured else False)
+    return measured + [row for row in rows if row.get('value') is None]
+
+
+def runs_of(row):
+    runs = [run for run in row.get('runs', []) if run is not None]
+    return f'{tables.number(min(runs))} … {tables.number(max(runs))}' if len(runs) > 1 else '–'
+
+
+def line_of(row, columns):
+    title = catalogue.BY_NAME[row['peer']].title
+    if row.get('value') is None:
+        return [title, tables.cell(row.get('problem', 'not measured'))] + [''] * len(columns)
+    mark = ' ¹' if row.get('error') else ''
+    return [title + mark, *(show(row.get(key)) for _, key, show in columns), runs_of(row)]
+
+
+def section(workload, rows):
+    columns = COLUMNS[workload.name]
+    head = ['', *(name for name, _, _ in columns), f'runs, {workload.unit}']
+    lines = [f'## {workload.name.upper()}: {workload.title}', '', MEANINGS[workload.name], '']
+    if not rows:
+        return '\n'.join([*lines, 'Not measured yet.', ''])
+    ranked = by_rank(rows)
+    if any(row.get('value') is not None for row in ranked):
+        lines += [f'![{workload.title}](benchmarks/{workload.name}.svg)', '']
+    lines += [tables.table(head, [line_of(row, columns) for row in ranked]), '']
+    notes = [f'¹ {catalogue.BY_NAME[row["peer"]].title}: {tables.cell(row["error"])}'
+             for row in ranked if row.get('error') and row.get('value') is not None]
+    return '\n'.join([*lines, *('\n\n'.join(notes).split('\n') if notes else []), ''])
+
+
+def heading(about):
+    lines = ['# Benchmarks: Holdfast beside others', '',
+             'Written by `make bench-peers`; do not edit. `make bench-compare A=... B=...` compares '
+             'two saved results, and', '`bench/peers/README.md` says how a peer is added.', '']
+    if not about:
+        return '\n'.join([*lines, 'Nothing has been measured yet.', ''])
+    versions = ', '.join(f'{name} {version}' for name, version in about['versions'].items())
+    return '\n'.join([*lines, f'Machine: {about["machine"]}. {about["date"]}.', '',
+                      f'Versions: {versions}.', '', 'Command:', '', f'    {about["command"]}', '',
+                      f'Each figure is the median of three runs of {about["measured_s"]:g} s, after '
+                      f'{about["warm_up_s"]:g} s that do not count (Java: 3 s more); peers took '
+                      'turns. The lease is 10 s unless said otherwise. Servers and clients share '
+                      'this machine and talk over TCP. An acquisition that overlaps with another '
+                      'one of the same lock makes a result invalid, and stands in the table '
+                      'instead of a number.', ''])
+
+
+def document(about, rows):
+    parts = [heading(about)]
+    for workload in workloads.WORKLOADS:
+        parts.append(section(workload, [r for r in rows if r['workload'] == workload.name]))
+    return '\n'.join([*parts, LIMITS])
+
+
+def write(root, about, rows):
+    folder = root / 'docs' / 'benchmarks'
+    folder.mkdir(exist_ok=True)
+    (root / 'docs' / 'benchmarks.md').write_text(document(about, rows), encoding='utf-8')
+    for workload in workloads.WORKLOADS:
+        bars = [(catalogue.BY_NAME[row['peer']].title, row['value'], row['peer'])
+                for row in by_rank([r for r in rows if r['workload'] == workload.name])
+                if row.get('value') is not None]
+        place = folder / f'{workload.name}.svg'
+        if bars:
+            place.write_text(plot.bars(workload.title, workload.unit, bars), encoding='utf-8')
+        else:
+            place.unlink(missing_ok=True)
