@@ -64,14 +64,6 @@ class Driver:
             if text.startswith(word):
                 return at, text
 
-    def has_said(self, word):
-        """Whether a line that begins with the word is there already; those before it are passed."""
-        try:
-            self.line(word, 0)
-        except TooLate:
-            return False
-        return True
-
     def failure(self, what):
         code = self.process.wait()
         self.errors.seek(0)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Installs what the chosen peers need, below build/peers and from Debian, each kind once."""
+"""Installs what the chosen peers need, below build/peers and from Debian."""
 import importlib
-import inspect
 
 from .install_common import CannotInstall
 
@@ -10,25 +9,22 @@ def install_all(peers, build_dir, say):
     """The command of each driver by the name of its peer, and why others have none."""
     commands, refusals, done = {}, {}, {}
     for peer in peers:
-        try:
-            commands[peer.name] = install_one(peer, build_dir, done, say)
-        except (CannotInstall, ImportError) as error:
-            refusals[peer.name] = f'cannot be installed: {error}'
+        program = peer.name if peer.driver in ('c', 'go') else peer.driver  # others serve several
+        if program not in done:
+            say(f'installing what {peer.name} needs')
+            done[program] = install_one(peer, build_dir)
+        if isinstance(done[program], CannotInstall):
+            refusals[peer.name] = f'cannot be installed: {done[program]}'
             say(f'{peer.name} {refusals[peer.name]}')
+        else:
+            commands[peer.name] = done[program]
     return commands, refusals
 
 
-def install_one(peer, build_dir, done, say):
-    """A module whose install() takes a name builds for each peer, others once for all."""
+def install_one(peer, build_dir):
+    """The command, or why there is none."""
     module = importlib.import_module(f'.install_{peer.driver}', __package__)
-    by_name = len(inspect.signature(module.install).parameters) > 1
-    key = (peer.driver, peer.name if by_name else None)
-    if key not in done:
-        say(f'installing what {peer.name} needs')
-        try:
-            done[key] = module.install(build_dir, *([peer.name] if by_name else []))
-        except CannotInstall as error:
-            done[key] = error
-    if isinstance(done[key], CannotInstall):
-        raise done[key]
-    return done[key]
+    try:
+        return module.install(build_dir, peer.name)
+    except CannotInstall as error:
+        return error

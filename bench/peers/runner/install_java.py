@@ -5,7 +5,7 @@ import pathlib
 from .install_common import PEERS, need, pinned, run
 
 
-def install(build_dir):
+def install(build_dir, _name):
     """Installs below build_dir (build/peers) and returns how the driver is started."""
     need('javac', 'openjdk-17-jdk-headless')
     need('mvn', 'maven')

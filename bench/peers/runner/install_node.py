@@ -6,7 +6,7 @@ import shutil
 from .install_common import PEERS, need, pinned, run
 
 
-def install(build_dir):
+def install(build_dir, _name):
     """Installs below build_dir (build/peers) and returns how the driver is started."""
     need('node', 'nodejs')
     need('npm', 'npm')

@@ -6,7 +6,7 @@ import sys
 from .install_common import PEERS, CannotInstall, need, pinned, run
 
 
-def install(build_dir):
+def install(build_dir, _name):
     """Installs below build_dir (build/peers) and returns how the driver is started."""
     home = pathlib.Path(build_dir).resolve() / 'python'
     python = home / 'bin' / 'python'

@@ -102,10 +102,6 @@ class Server:
         """What the server says that it has done, by name; nothing if it does not say."""
         return {}
 
-    def keys(self):
-        """How many it has, if it can tell."""
-        return 0
-
     def clear(self):
         pass
 
@@ -150,9 +146,6 @@ class Redis(Server):
 
     def uptime_s(self):
         return int(self.info()['uptime_in_seconds'])
-
-    def keys(self):
-        return int(self.call('DBSIZE').lstrip(':'))
 
     def clear(self):
         self.call('FLUSHALL')

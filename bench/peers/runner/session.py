@@ -54,7 +54,8 @@ def run_workload(pool, stage, workload, peers, refusals, repetitions):
 
 def hopeless(outcome):
     """What another attempt would not change, or must not."""
-    return isinstance(outcome, (drivers.CannotDo, drivers.Invalid, servers.CannotStart))
+    return isinstance(outcome, (drivers.CannotDo, drivers.Invalid, drivers.TooLate,
+                                servers.CannotStart))
 
 
 def row_of(workload, peer, refusals, outcomes):
