@@ -38,10 +38,10 @@ PEERS = [
 BY_NAME = {p.name: p for p in PEERS}
 
 
-def choose(names):
+def choose(names, table=BY_NAME, what='peer'):
     """Those that are named, in the order of the table; all of them if none is."""
-    wanted = [name for name in names.replace(',', ' ').split()] if names else list(BY_NAME)
-    unknown = sorted(set(wanted) - set(BY_NAME))
+    wanted = names.replace(',', ' ').split() or list(table)
+    unknown = sorted(set(wanted) - set(table))
     if unknown:
-        raise SystemExit(f'no such peer: {", ".join(unknown)}; there are {", ".join(BY_NAME)}')
-    return [p for p in PEERS if p.name in wanted]
+        raise SystemExit(f'no such {what}: {", ".join(unknown)}; there are {", ".join(table)}')
+    return [entry for name, entry in table.items() if name in wanted]

@@ -15,7 +15,8 @@ def say(text):
 
 def measure_all(options, root):
     began = time.monotonic()
-    peers, chosen = catalogue.choose(options.peers), workloads.choose(options.workloads)
+    peers = catalogue.choose(options.peers)
+    chosen = catalogue.choose(options.workloads, workloads.BY_NAME, 'workload')
     home = options.build / 'peers'
     home.mkdir(parents=True, exist_ok=True)
     commands, refusals = install.install_all(peers, home, say)
@@ -27,6 +28,7 @@ def measure_all(options, root):
     with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool, servers.Park() as park:
         stage = measure.Stage(park, commands, folder, options.seconds, options.warm_up)
         for workload in chosen:
+            say(f'\n{workload.name}: {workload.title} (after {time.monotonic() - began:.0f} s)')
             rows += run_workload(pool, stage, workload, peers, refusals, options.repetitions)
             rows[0]['about']['seconds'] = time.monotonic() - began
             results.save(home / 'results.json', rows)
@@ -37,7 +39,6 @@ def measure_all(options, root):
 
 def run_workload(pool, stage, workload, peers, refusals, repetitions):
     """Peers take turns: each has its first repetition before anyone has a second."""
-    say(f'\n{workload.name}: {workload.title}')
     peers = [peer for peer in peers if peer.only in (None, workload.name)]
     outcomes = {peer.name: [] for peer in peers}
     for turn in range(repetitions or workload.repetitions):

@@ -109,11 +109,3 @@ WORKLOADS = [
 ]
 
 BY_NAME = {w.name: w for w in WORKLOADS}
-
-
-def choose(names):
-    wanted = [name for name in names.replace(',', ' ').split()] if names else list(BY_NAME)
-    unknown = sorted(set(wanted) - set(BY_NAME))
-    if unknown:
-        raise SystemExit(f'no such workload: {", ".join(unknown)}; there are {", ".join(BY_NAME)}')
-    return [w for w in WORKLOADS if w.name in wanted]

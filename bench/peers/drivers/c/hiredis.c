@@ -11,121 +11,88 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver.h"
+#include "wire.h"
 
 #define POLL_US 1000
 
 static const char release_script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then "
                                      "return redis.call('DEL', KEYS[1]) end return 0";
 
-struct session {
-    const struct settings *settings;
-    char host[128];
-    int port;
-    redisContext *redis; /* of ids */
-};
-
-struct place {
-    const struct settings *settings;
+struct connection {
     redisContext *redis;
-    char lock[LOCK_NAME_SIZE];
-    char token[64];
+    char token[64]; /* a connection holds one lock at a time */
     char sha[41];
 };
 
-static redisContext *dial(const struct session *session, char *problem)
+void wire_hang_up(void *arg)
 {
-    redisContext *redis = redisConnect(session->host, session->port);
-    if (redis != NULL && redis->err == 0)
-        return redis;
-    problem_set(problem, "redisConnect: %s", redis != NULL ? redis->errstr : "out of memory");
-    if (redis != NULL)
-        redisFree(redis);
-    return NULL;
+    struct connection *connection = arg;
+    if (connection->redis != NULL)
+        redisFree(connection->redis);
+    free(connection);
 }
 
-static void session_close(void *arg)
+static redisContext *connect_to(const char *url, char *problem)
 {
-    struct session *session = arg;
-    if (session->redis != NULL)
-        redisFree(session->redis);
-    free(session);
-}
-
-static void *session_open(const struct settings *settings, char *problem)
-{
-    struct session *session = calloc(1, sizeof *session);
-    if (session == NULL)
+    char host[128];
+    int port;
+    if (sscanf(url, "redis://%127[^:]:%d", host, &port) != 2) {
+        problem_set(problem, "not redis://host:port: %s", url);
         return NULL;
-    session->settings = settings;
-    bool understood =
-        sscanf(settings->url, "redis://%127[^:]:%d", session->host, &session->port) == 2;
-    if (!understood)
-        problem_set(problem, "one redis://host:port is needed, not %s", settings->url);
-    if (understood && (session->redis = dial(session, problem)) != NULL)
-        return session;
-    session_close(session);
-    return NULL;
+    }
+    redisContext *redis = redisConnect(host, port);
+    if (redis == NULL || redis->err != 0)
+        problem_set(problem, "redisConnect: %s", redis != NULL ? redis->errstr : "out of memory");
+    return redis;
 }
 
-static bool load_script(struct place *place, char *problem)
+static bool load_script(struct connection *connection, char *problem)
 {
-    redisReply *reply = redisCommand(place->redis, "SCRIPT LOAD %s", release_script);
+    redisReply *reply = redisCommand(connection->redis, "SCRIPT LOAD %s", release_script);
     bool loaded = reply != NULL && reply->type == REDIS_REPLY_STRING && reply->len == 40;
     if (loaded)
-        memcpy(place->sha, reply->str, 40);
+        memcpy(connection->sha, reply->str, 40);
     else
         problem_set(problem, "SCRIPT LOAD failed");
     freeReplyObject(reply);
     return loaded;
 }
 
-static void place_close(void *arg)
-{
-    struct place *place = arg;
-    if (place->redis != NULL)
-        redisFree(place->redis);
-    free(place);
-}
-
-static void *place_open(void *arg, const char *lock, char *problem)
+void *wire_dial(const struct settings *settings, char *problem)
 {
     static atomic_int number;
-    struct session *session = arg;
-    struct place *place = calloc(1, sizeof *place);
-    if (place == NULL) {
-        problem_set(problem, "out of memory");
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
         return NULL;
-    }
-    place->settings = session->settings;
-    snprintf(place->lock, sizeof place->lock, "%s", lock);
-    snprintf(place->token, sizeof place->token, "%d-%d-%" PRId64, getpid(),
+    snprintf(connection->token, sizeof connection->token, "%d-%d-%" PRId64, getpid(),
              atomic_fetch_add(&number, 1), now_ns());
-    place->redis = dial(session, problem);
-    if (place->redis != NULL && load_script(place, problem))
-        return place;
-    place_close(place);
+    connection->redis = connect_to(settings->url, problem);
+    if (connection->redis != NULL && connection->redis->err == 0 &&
+        load_script(connection, problem))
+        return connection;
+    wire_hang_up(connection);
     return NULL;
 }
 
-static enum outcome try_once(struct place *place, char *problem)
+static enum outcome try_once(const struct wire_place *place, char *problem)
 {
-    redisReply *reply = redisCommand(place->redis, "SET %s %s NX PX %lld", place->lock,
-                                     place->token, (long long)place->settings->lease_ms);
+    const struct connection *connection = place->connection;
+    redisReply *reply = redisCommand(connection->redis, "SET %s %s NX PX %lld", place->lock,
+                                     connection->token, (long long)place->settings->lease_ms);
     enum outcome outcome = FAILED;
     if (reply != NULL && reply->type == REDIS_REPLY_STATUS)
         outcome = GOT;
     else if (reply != NULL && reply->type == REDIS_REPLY_NIL)
         outcome = REFUSED;
     else
-        problem_set(problem, "SET: %s", reply != NULL ? reply->str : place->redis->errstr);
+        problem_set(problem, "SET: %s", reply != NULL ? reply->str : connection->redis->errstr);
     freeReplyObject(reply);
     return outcome;
 }
 
 static enum outcome acquire(void *arg, char *problem)
 {
-    struct place *place = arg;
+    const struct wire_place *place = arg;
     enum outcome outcome = try_once(place, problem);
     while (outcome == REFUSED && place->settings->wait) {
         sleep_us(POLL_US);
@@ -134,36 +101,37 @@ static enum outcome acquire(void *arg, char *problem)
     return outcome;
 }
 
+/* Whether a command was answered with a number, and that this one is at least 1. */
+static bool counted(redisReply *reply, char *problem, const char *otherwise)
+{
+    bool positive = reply != NULL && reply->type == REDIS_REPLY_INTEGER && reply->integer >= 1;
+    if (!positive)
+        problem_set(problem, "%s", otherwise);
+    freeReplyObject(reply);
+    return positive;
+}
+
 static bool release(void *arg, char *problem)
 {
-    struct place *place = arg;
-    redisReply *reply =
-        redisCommand(place->redis, "EVALSHA %s 1 %s %s", place->sha, place->lock, place->token);
-    bool released = reply != NULL && reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
-    if (!released)
-        problem_set(problem, "the lock was not ours any more");
-    freeReplyObject(reply);
-    return released;
+    const struct wire_place *place = arg;
+    const struct connection *connection = place->connection;
+    return counted(redisCommand(connection->redis, "EVALSHA %s 1 %s %s", connection->sha,
+                                place->lock, connection->token),
+                   problem, "the lock was not ours any more");
 }
 
 static uint64_t take_ids(void *arg, char *problem)
 {
-    struct session *session = arg;
-    redisReply *reply = redisCommand(session->redis, "INCR %s", session->settings->lock);
-    bool taken = reply != NULL && reply->type == REDIS_REPLY_INTEGER;
-    if (!taken)
-        problem_set(problem, "INCR failed");
-    freeReplyObject(reply);
-    return taken ? 1 : 0;
+    const struct wire_session *session = arg;
+    const struct connection *connection = session->shared;
+    return counted(redisCommand(connection->redis, "INCR %s", session->settings->lock), problem,
+                   "INCR failed");
 }
 
 static const char *const peers[] = {"hiredis", NULL};
 
 const struct backend backend = {.peers = peers,
-                                .open = session_open,
-                                .close = session_close,
-                                .place_open = place_open,
-                                .place_close = place_close,
+                                WIRE_PLACES,
                                 .acquire = acquire,
                                 .release = release,
                                 .take_ids = take_ids,

@@ -1,112 +1,52 @@
 /* SPDX-License-Identifier: MIT
  *
- * GET_LOCK() and RELEASE_LOCK() of MariaDB, which belong to the connection and end with it. Each
- * task has a connection of its own; many held locks share one. A wait without limit is one of a
- * week.
+ * GET_LOCK() and RELEASE_LOCK() of MariaDB, which belong to the connection and end with it. A wait
+ * without limit is one of a week. Names of locks are the runner's and need no quoting; one that has
+ * a quote in it is refused by the server.
  */
 #include <mysql.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "driver.h"
+#include "wire.h"
 
-#define WEEK_S 604800
+#define WEEK_S         604800
+#define STATEMENT_SIZE (LOCK_NAME_SIZE + 64)
 
-struct session {
-    const struct settings *settings;
-    char host[128];
-    char user[64];
-    unsigned port;
-    MYSQL *shared; /* when locks are only held */
-};
-
-struct place {
-    MYSQL *connection;
-    bool own_connection;
-    char lock[LOCK_NAME_SIZE * 2 + 64]; /* the statements */
-    char unlock[LOCK_NAME_SIZE * 2 + 64];
-};
-
-static MYSQL *dial(const struct session *session, char *problem)
+void *wire_dial(const struct settings *settings, char *problem)
 {
+    char user[64], host[128];
+    unsigned port;
+    if (sscanf(settings->url, "mysql://%63[^@]@%127[^:]:%u", user, host, &port) != 3) {
+        problem_set(problem, "not mysql://user@host:port: %s", settings->url);
+        return NULL;
+    }
     MYSQL *connection = mysql_init(NULL);
-    if (connection != NULL && mysql_real_connect(connection, session->host, session->user, NULL,
-                                                 NULL, session->port, NULL, 0) != NULL)
+    if (connection != NULL &&
+        mysql_real_connect(connection, host, user, NULL, NULL, port, NULL, 0) != NULL)
         return connection;
     problem_set(problem, "%s", connection != NULL ? mysql_error(connection) : "out of memory");
+    wire_hang_up(connection);
+    return NULL;
+}
+
+void wire_hang_up(void *connection)
+{
     if (connection != NULL)
         mysql_close(connection);
-    return NULL;
-}
-
-static void session_close(void *arg)
-{
-    struct session *session = arg;
-    if (session->shared != NULL)
-        mysql_close(session->shared);
-    free(session);
-}
-
-static void *session_open(const struct settings *settings, char *problem)
-{
-    struct session *session = calloc(1, sizeof *session);
-    if (session == NULL)
-        return NULL;
-    session->settings = settings;
-    bool understood = sscanf(settings->url, "mysql://%63[^@]@%127[^:]:%u", session->user,
-                             session->host, &session->port) == 3;
-    if (!understood)
-        problem_set(problem, "not mysql://user@host:port: %s", settings->url);
-    if (understood &&
-        (settings->mode != MODE_HOLD || (session->shared = dial(session, problem)) != NULL))
-        return session;
-    session_close(session);
-    return NULL;
-}
-
-static void place_close(void *arg)
-{
-    struct place *place = arg;
-    if (place->own_connection)
-        mysql_close(place->connection);
-    free(place);
-}
-
-static void *place_open(void *arg, const char *lock, char *problem)
-{
-    struct session *session = arg;
-    struct place *place = calloc(1, sizeof *place);
-    if (place == NULL) {
-        problem_set(problem, "out of memory");
-        return NULL;
-    }
-    place->own_connection = session->shared == NULL;
-    place->connection = place->own_connection ? dial(session, problem) : session->shared;
-    if (place->connection == NULL) {
-        free(place);
-        return NULL;
-    }
-    char name[LOCK_NAME_SIZE * 2 + 1];
-    mysql_real_escape_string(place->connection, name, lock, strlen(lock));
-    snprintf(place->lock, sizeof place->lock, "SELECT GET_LOCK('%s', %d)", name,
-             session->settings->wait ? WEEK_S : 0);
-    snprintf(place->unlock, sizeof place->unlock, "SELECT RELEASE_LOCK('%s')", name);
-    return place;
 }
 
 /* 1 or 0 as the statement says, -1 if it says neither. */
-static int ask(struct place *place, const char *statement, char *problem)
+static int ask(MYSQL *connection, const char *statement, char *problem)
 {
     int answer = -1;
     MYSQL_RES *result = NULL;
-    if (mysql_query(place->connection, statement) == 0)
-        result = mysql_store_result(place->connection);
+    if (mysql_query(connection, statement) == 0)
+        result = mysql_store_result(connection);
     MYSQL_ROW row = result != NULL ? mysql_fetch_row(result) : NULL;
     if (row != NULL && row[0] != NULL)
         answer = row[0][0] == '1';
     else
-        problem_set(problem, "%s: %s", statement, mysql_error(place->connection));
+        problem_set(problem, "%s: %s", statement, mysql_error(connection));
     if (result != NULL)
         mysql_free_result(result);
     return answer;
@@ -114,8 +54,11 @@ static int ask(struct place *place, const char *statement, char *problem)
 
 static enum outcome acquire(void *arg, char *problem)
 {
-    struct place *place = arg;
-    int answer = ask(place, place->lock, problem);
+    const struct wire_place *place = arg;
+    char statement[STATEMENT_SIZE];
+    snprintf(statement, sizeof statement, "SELECT GET_LOCK('%s', %d)", place->lock,
+             place->settings->wait ? WEEK_S : 0);
+    int answer = ask(place->connection, statement, problem);
     if (answer < 0)
         return FAILED;
     return answer == 1 ? GOT : REFUSED;
@@ -123,17 +66,16 @@ static enum outcome acquire(void *arg, char *problem)
 
 static bool release(void *arg, char *problem)
 {
-    struct place *place = arg;
-    return ask(place, place->unlock, problem) == 1;
+    const struct wire_place *place = arg;
+    char statement[STATEMENT_SIZE];
+    snprintf(statement, sizeof statement, "SELECT RELEASE_LOCK('%s')", place->lock);
+    return ask(place->connection, statement, problem) == 1;
 }
 
 static const char *const peers[] = {"mariadb", NULL};
 
 const struct backend backend = {.peers = peers,
-                                .open = session_open,
-                                .close = session_close,
-                                .place_open = place_open,
-                                .place_close = place_close,
+                                WIRE_PLACES,
                                 .acquire = acquire,
                                 .release = release,
                                 .lasts = true,

@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
  * Advisory locks of PostgreSQL: pg_advisory_lock() and pg_advisory_unlock(), prepared, which belong
- * to the connection and end with it. A lock is a number there, so the name is hashed. Each task has
- * a connection of its own; many held locks share one.
+ * to the connection and end with it. A lock is a number there, so the name is hashed.
  */
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "driver.h"
-
-struct session {
-    const struct settings *settings;
-    PGconn *shared; /* when locks are only held */
-};
-
-struct place {
-    const struct settings *settings;
-    PGconn *connection;
-    bool own_connection;
-    char number[24];
-};
+#include "wire.h"
 
 static bool prepare(PGconn *connection, const char *name, const char *text)
 {
@@ -32,7 +17,7 @@ static bool prepare(PGconn *connection, const char *name, const char *text)
     return prepared;
 }
 
-static PGconn *dial(const struct settings *settings, char *problem)
+void *wire_dial(const struct settings *settings, char *problem)
 {
     PGconn *connection = PQconnectdb(settings->url);
     if (PQstatus(connection) == CONNECTION_OK &&
@@ -45,24 +30,9 @@ static PGconn *dial(const struct settings *settings, char *problem)
     return NULL;
 }
 
-static void session_close(void *arg)
+void wire_hang_up(void *connection)
 {
-    struct session *session = arg;
-    if (session->shared != NULL)
-        PQfinish(session->shared);
-    free(session);
-}
-
-static void *session_open(const struct settings *settings, char *problem)
-{
-    struct session *session = calloc(1, sizeof *session);
-    if (session == NULL)
-        return NULL;
-    session->settings = settings;
-    if (settings->mode != MODE_HOLD || (session->shared = dial(settings, problem)) != NULL)
-        return session;
-    session_close(session);
-    return NULL;
+    PQfinish(connection);
 }
 
 static int64_t number_of(const char *lock) /* FNV-1a */
@@ -73,37 +43,12 @@ static int64_t number_of(const char *lock) /* FNV-1a */
     return (int64_t)(hash >> 1);
 }
 
-static void place_close(void *arg)
+/* The first letter of the answer: t or f for a truth, a space for none; 0: failed. */
+static char ask(const struct wire_place *place, const char *statement, char *problem)
 {
-    struct place *place = arg;
-    if (place->own_connection)
-        PQfinish(place->connection);
-    free(place);
-}
-
-static void *place_open(void *arg, const char *lock, char *problem)
-{
-    struct session *session = arg;
-    struct place *place = calloc(1, sizeof *place);
-    if (place == NULL) {
-        problem_set(problem, "out of memory");
-        return NULL;
-    }
-    place->settings = session->settings;
-    place->own_connection = session->shared == NULL;
-    place->connection = session->shared;
-    snprintf(place->number, sizeof place->number, "%" PRId64, number_of(lock));
-    if (place->own_connection && (place->connection = dial(session->settings, problem)) == NULL) {
-        free(place);
-        return NULL;
-    }
-    return place;
-}
-
-/* The first letter of the answer: t or f for a truth, something else for none. */
-static char ask(const struct place *place, const char *statement, char *problem)
-{
-    const char *values[] = {place->number};
+    char number[24];
+    const char *values[] = {number};
+    snprintf(number, sizeof number, "%" PRId64, number_of(place->lock));
     PGresult *result = PQexecPrepared(place->connection, statement, 1, values, NULL, NULL, 0);
     char answer = '\0';
     if (PQresultStatus(result) == PGRES_TUPLES_OK)
@@ -116,7 +61,7 @@ static char ask(const struct place *place, const char *statement, char *problem)
 
 static enum outcome acquire(void *arg, char *problem)
 {
-    struct place *place = arg;
+    const struct wire_place *place = arg;
     char answer = ask(place, place->settings->wait ? "lock" : "try", problem);
     if (answer == '\0')
         return FAILED;
@@ -131,10 +76,7 @@ static bool release(void *arg, char *problem)
 static const char *const peers[] = {"postgres", NULL};
 
 const struct backend backend = {.peers = peers,
-                                .open = session_open,
-                                .close = session_close,
-                                .place_open = place_open,
-                                .place_close = place_close,
+                                WIRE_PLACES,
                                 .acquire = acquire,
                                 .release = release,
                                 .lasts = true,
