@@ -25,8 +25,10 @@ def parse():
     parser.add_argument('--peers', default='', help='names, with commas; default: all')
     parser.add_argument('--workloads', default='', help='the same')
     parser.add_argument('--repetitions', type=int, help='default: as the workload says, mostly 3')
-    parser.add_argument('--seconds', type=float, default=2.0, help='of one measurement')
-    parser.add_argument('--warm-up', type=float, default=1.0)
+    parser.add_argument('--seconds', type=float, default=1.5, help='of one measurement')
+    parser.add_argument('--warm-up', type=float, default=0.7, help='before it')
+    parser.add_argument('--minutes', type=float, default=22.0,
+                        help='after which nothing more is begun')
     parser.add_argument('--no-documents', action='store_true', help='only measure and save')
     parser.add_argument('--report', metavar='FILE', help='write the documents from saved results')
     parser.add_argument('--compare', nargs=2, metavar=('A', 'B'), help='is B slower than A?')

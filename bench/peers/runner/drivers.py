@@ -40,8 +40,12 @@ class Driver:
                      for w in ('--' + key.replace('_', '-'), str(value))]
         self.errors = open(f'{folder}/{peer}-{number}.errors', 'w+', encoding='utf-8',
                            errors='replace')
-        self.process = processes.start([*command, *arguments], stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        try:
+            self.process = processes.start([*command, *arguments], stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        except OSError:
+            self.errors.close()
+            raise
         self.lines = queue.Queue()
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()

@@ -13,9 +13,12 @@ PATIENCE = 40  # seconds for a task to end its turn: longer than three leases
 class Stage:
     """What a workload needs: servers, the commands of the drivers, a folder, and how long."""
 
-    def __init__(self, park, commands, folder, seconds, warm_up):
+    def __init__(self, park, commands, folder, seconds, warm_up, deadline=float('inf')):
         self.park, self.commands, self.folder = park, commands, folder
-        self.seconds, self.warm_up = seconds, warm_up
+        self.seconds, self.warm_up, self.deadline = seconds, warm_up, deadline
+
+    def time_is_up(self):
+        return time.monotonic() > self.deadline
 
     @contextlib.contextmanager
     def drivers(self, peer, url, lock, count=1, part='', **options):

@@ -26,7 +26,8 @@ def measure_all(options, root):
     rows = [{'about': about.collect(options, peers, chosen, root)}]
     # Processes end with the thread that has started them, so there is one pool for the whole run.
     with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool, servers.Park() as park:
-        stage = measure.Stage(park, commands, folder, options.seconds, options.warm_up)
+        stage = measure.Stage(park, commands, folder, options.seconds, options.warm_up,
+                              began + options.minutes * 60)
         for workload in chosen:
             say(f'\n{workload.name}: {workload.title} (after {time.monotonic() - began:.0f} s)')
             rows += run_workload(pool, stage, workload, peers, refusals, options.repetitions)
@@ -42,6 +43,8 @@ def run_workload(pool, stage, workload, peers, refusals, repetitions):
     peers = [peer for peer in peers if peer.only in (None, workload.name)]
     outcomes = {peer.name: [] for peer in peers}
     for turn in range(repetitions or workload.repetitions):
+        if turn > 0 and stage.time_is_up():
+            break  # fewer repetitions, which the column of the runs shows
         ready = [peer for peer in peers if peer.name not in refusals and
                  not any(hopeless(outcome) for outcome in outcomes[peer.name])]
         shift = turn * 5 % len(ready) if ready else 0  # nobody is always first
@@ -64,7 +67,7 @@ def row_of(workload, peer, refusals, outcomes):
         return results.failed(workload, peer, refusals[peer.name])
     numbers = [outcome for outcome in outcomes if isinstance(outcome, dict)]
     problems = [outcome for outcome in outcomes if not isinstance(outcome, dict)]
-    if problems and (not numbers or hopeless(problems[-1])):
+    if problems and (not numbers or isinstance(problems[-1], drivers.Invalid)):
         return results.failed(workload, peer, str(problems[-1]),
                               isinstance(problems[-1], drivers.CannotDo))
     row = results.combine(workload, peer, numbers)
@@ -83,6 +86,8 @@ def run_one(rooms, stage, workload, peer):
     """What was measured, or what went wrong."""
     try:
         with rooms:
+            if stage.time_is_up():
+                raise drivers.TooLate('not measured: the time was up')
             return workload.run(stage, peer)
     except (drivers.CannotDo, drivers.Invalid, drivers.Failed, servers.CannotStart, OSError) as problem:
         return problem
