@@ -10,12 +10,12 @@ import time
 from .install_common import PEERS
 
 PROGRAMS = {  # how a server or a runtime tells its version
-    'Redis': ['redis-server', '--version'], 'etcd': ['etcd', '--version'],
+    'Redis': ['redis-server', '--version'], 'etcd server': ['etcd', '--version'],
     'PostgreSQL': ['/usr/bin/pg_config', '--version'], 'MariaDB': ['mariadbd', '--version'],
     'Java': ['java', '-version'], 'Go': ['go', 'version'], 'Node.js': ['node', '--version'],
     'Python': ['python3', '--version'],
 }
-PACKAGES = {'hiredis': 'libhiredis-dev', 'libpq': 'libpq-dev', 'MariaDB client': 'libmariadb-dev',
+PACKAGES = {'hiredis (C)': 'libhiredis-dev', 'libpq': 'libpq-dev', 'MariaDB client': 'libmariadb-dev',
             'ZooKeeper': 'zookeeper', 'ZooKeeper client': 'libzookeeper-mt-dev'}
 
 

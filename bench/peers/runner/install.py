@@ -2,7 +2,7 @@
 """Installs what the chosen peers need, below build/peers and from Debian."""
 import importlib
 
-from .install_common import CannotInstall
+from .install_common import PEERS, CannotInstall
 
 
 def install_all(peers, build_dir, say):
@@ -14,7 +14,8 @@ def install_all(peers, build_dir, say):
             say(f'installing what {peer.name} needs')
             done[program] = install_one(peer, build_dir)
         if isinstance(done[program], CannotInstall):
-            refusals[peer.name] = f'cannot be installed: {done[program]}'
+            reason = str(done[program]).replace(str(PEERS.parent.parent), '.')
+            refusals[peer.name] = f'cannot be installed: {reason}'
             say(f'{peer.name} {refusals[peer.name]}')
         else:
             commands[peer.name] = done[program]

@@ -6,7 +6,6 @@ import time
 
 from . import drivers, processes, records
 
-JAVA_WARM_UP = 3  # seconds more for its compiler to get to work
 PATIENCE = 40  # seconds for a task to end its turn: longer than three leases
 
 
@@ -16,9 +15,16 @@ class Stage:
     def __init__(self, park, commands, folder, seconds, warm_up, deadline=float('inf')):
         self.park, self.commands, self.folder = park, commands, folder
         self.seconds, self.warm_up, self.deadline = seconds, warm_up, deadline
+        self.live = []
 
     def time_is_up(self):
         return time.monotonic() > self.deadline
+
+    def end(self):
+        """Nothing more is begun, and what is under way fails soon."""
+        self.deadline = 0
+        for driver in list(self.live):
+            driver.process.kill()
 
     @contextlib.contextmanager
     def drivers(self, peer, url, lock, count=1, part='', **options):
@@ -30,6 +36,8 @@ class Stage:
             for number in range(count):
                 driver = drivers.Driver(self.commands[peer.name], self.folder,
                                         f'{lock}{part}-{number}', peer.name, url, lock, **options)
+                self.live.append(driver)
+                stack.callback(self.live.remove, driver)
                 stack.callback(driver.close)
                 team.append(driver)
             for driver in team:
@@ -60,6 +68,11 @@ def finish(team):
     return outcomes, errors
 
 
+def java_warm_up(count):
+    """Seconds more, for its compilers to get to work: they compete if there are several."""
+    return 2 + 0.75 * count
+
+
 def run_pairs(stage, peer, server, url=None, before=None, after=None, own_locks=0, **options):
     """Runs and measures. `before` and `after` do something to the servers around it."""
     with stage.drivers(peer, url or server.url, 'bench', own_locks=own_locks, **options) as team:
@@ -68,7 +81,7 @@ def run_pairs(stage, peer, server, url=None, before=None, after=None, own_locks=
         try:
             for driver in team:
                 driver.go()
-            time.sleep(stage.warm_up + (JAVA_WARM_UP if peer.driver == 'java' else 0))
+            time.sleep(stage.warm_up + (java_warm_up(len(team)) if peer.driver == 'java' else 0))
             start = Snapshot(team, server)
             time.sleep(stage.seconds)
             end = Snapshot(team, server)

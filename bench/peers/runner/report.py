@@ -119,7 +119,7 @@ def heading(about):
     return '\n'.join([*lines, f'Machine: {about["machine"]}. {about["date"]}.', '',
                       f'Versions: {versions}.', '', 'Command:', '', f'    {about["command"]}', '',
                       f'Each figure is the median of three runs of {about["measured_s"]:g} s, after '
-                      f'{about["warm_up_s"]:g} s that do not count (Java: 3 s more); peers took '
+                      f'{about["warm_up_s"]:g} s that do not count (Java: 3 to 8 s more); peers took '
                       'turns. The lease is 10 s unless said otherwise. Servers and clients share '
                       'this machine and talk over TCP. An acquisition that overlaps with another '
                       'one of the same lock makes a result invalid, and stands in the table '

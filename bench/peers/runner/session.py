@@ -28,11 +28,14 @@ def measure_all(options, root):
     with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool, servers.Park() as park:
         stage = measure.Stage(park, commands, folder, options.seconds, options.warm_up,
                               began + options.minutes * 60)
-        for workload in chosen:
-            say(f'\n{workload.name}: {workload.title} (after {time.monotonic() - began:.0f} s)')
-            rows += run_workload(pool, stage, workload, peers, refusals, options.repetitions)
-            rows[0]['about']['seconds'] = time.monotonic() - began
-            results.save(home / 'results.json', rows)
+        try:
+            for workload in chosen:
+                say(f'\n{workload.name}: {workload.title} (after {time.monotonic() - began:.0f} s)')
+                rows += run_workload(pool, stage, workload, peers, refusals, options.repetitions)
+                rows[0]['about']['seconds'] = time.monotonic() - began
+                results.save(home / 'results.json', rows)
+        finally:
+            stage.end()  # also when we are interrupted
     shutil.rmtree(folder)
     say(f'{home / "results.json"} after {time.monotonic() - began:.0f} s')
     return home / 'results.json'
