@@ -15,7 +15,8 @@ PROGRAMS = {  # how a server or a runtime tells its version
     'Java': ['java', '-version'], 'Go': ['go', 'version'], 'Node.js': ['node', '--version'],
     'Python': ['python3', '--version'],
 }
-PACKAGES = {'hiredis (C)': 'libhiredis-dev', 'libpq': 'libpq-dev', 'MariaDB client': 'libmariadb-dev',
+PACKAGES = {'hiredis (C)': 'libhiredis-dev', 'libpq': 'libpq-dev',
+            'MariaDB client': 'libmariadb-dev',
             'ZooKeeper': 'zookeeper', 'ZooKeeper client': 'libzookeeper-mt-dev'}
 
 

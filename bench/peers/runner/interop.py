@@ -152,8 +152,9 @@ ones do, on one server and one key, in the versions that are named.
 
 """
 
-COLUMNS = [('tries: Holdfast', 'ours'), ('the other', 'theirs'), ('waiting: Holdfast', 'waited_ours'),
-           ('the other', 'waited_theirs'), ('crossings', 'crossings'),
+COLUMNS = [('tries: Holdfast', 'ours'), ('the other', 'theirs'),
+           ('waiting: Holdfast', 'waited_ours'), ('the other', 'waited_theirs'),
+           ('crossings', 'crossings'),
            ('crash of the other, ms', 'they_die'), ('of Holdfast, ms', 'we_die')]
 
 

@@ -101,10 +101,10 @@ class Measured:
 
     def __init__(self, acquisitions, start, end, errors, holders):
         self.all = records.within(acquisitions, start.at, end.at)
+        self.seconds = (end.at - start.at) / 1e9
         if not self.all:
             why = f': {errors[0]}' if errors else ''
-            raise drivers.Failed(f'nobody got the lock within {(end.at - start.at) / 1e9:.1f} s{why}')
-        self.seconds = (end.at - start.at) / 1e9
+            raise drivers.Failed(f'nobody got the lock within {self.seconds:.1f} s{why}')
         self.start, self.end, self.errors, self.holders = start, end, errors, holders
 
     def rate(self):

@@ -41,8 +41,9 @@ MEANINGS = {
           'next one that was waiting. *fewest* and *most* are the acquisitions of the unluckiest '
           'and of the luckiest task.',
     'w4': 'As W3, between processes: nothing can be handed over in memory.',
-    'w4h': '*of ideal* is what changes of the holder make of the time, if each took only its work. '
-           'A lock that goes back to the one who just had it is work too, but not in turn.',
+    'w4h': 'Each works for 2 ms with the lock and 10 ms without it: together they want a third more '
+           'than there is. *of ideal* is the share of the time in which the lock was held by '
+           'another one than before; the work of each peer is as long as its sleep really was.',
     'w5': 'One process holds 10 000 locks with leases of 10 s for 30 s. CPU of client and server '
           'together; up to four peers were measured at the same time, each with a server of its '
           'own.',

@@ -100,6 +100,9 @@ static bool set_option(struct settings *settings, int option, const char *value)
     case 's':
         settings->section_us = strtoll(value, NULL, 10);
         return true;
+    case 'a':
+        settings->pause_us = strtoll(value, NULL, 10);
+        return true;
     case 'e':
         settings->lease_ms = strtoll(value, NULL, 10);
         return settings->lease_ms > 0;
@@ -115,17 +118,13 @@ static bool set_option(struct settings *settings, int option, const char *value)
 
 static bool read_options(struct settings *settings, int argc, char **argv)
 {
-    static const struct option options[] = {{"peer", required_argument, NULL, 'p'},
-                                            {"url", required_argument, NULL, 'u'},
-                                            {"lock", required_argument, NULL, 'l'},
-                                            {"records", required_argument, NULL, 'r'},
-                                            {"tasks", required_argument, NULL, 't'},
-                                            {"own-locks", required_argument, NULL, 'o'},
-                                            {"section-us", required_argument, NULL, 's'},
-                                            {"lease-ms", required_argument, NULL, 'e'},
-                                            {"wait", required_argument, NULL, 'w'},
-                                            {"mode", required_argument, NULL, 'm'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"peer", required_argument, NULL, 'p'},       {"url", required_argument, NULL, 'u'},
+        {"lock", required_argument, NULL, 'l'},       {"records", required_argument, NULL, 'r'},
+        {"tasks", required_argument, NULL, 't'},      {"own-locks", required_argument, NULL, 'o'},
+        {"section-us", required_argument, NULL, 's'}, {"pause-us", required_argument, NULL, 'a'},
+        {"lease-ms", required_argument, NULL, 'e'},   {"wait", required_argument, NULL, 'w'},
+        {"mode", required_argument, NULL, 'm'},       {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
         if (!set_option(settings, option, optarg))

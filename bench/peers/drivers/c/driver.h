@@ -24,8 +24,9 @@ struct settings {
     const char *records;
     int tasks;
     bool own_locks;
-    bool wait; /* until the lock is there; otherwise one try */
-    int64_t section_us;
+    bool wait;          /* until the lock is there; otherwise one try */
+    int64_t section_us; /* of work under the lock */
+    int64_t pause_us;   /* after each turn */
     int64_t lease_ms;
     enum mode mode;
 };

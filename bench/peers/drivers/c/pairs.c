@@ -49,8 +49,10 @@ static void *work(void *arg)
 {
     struct task *task = arg;
     pthread_barrier_wait(task->start);
-    while (!atomic_load(&task->run->stopped))
+    while (!atomic_load(&task->run->stopped)) {
         take_turn(task);
+        sleep_us(task->run->settings->pause_us);
+    }
     return NULL;
 }
 

@@ -29,7 +29,7 @@ type settings struct {
 	urls                      []string
 	tasks                     int
 	ownLocks, wait            bool
-	section, lease            time.Duration
+	section, pause, lease     time.Duration // work under the lock, rest after a turn
 }
 
 // A session is what a process has with its server; a place is what a task has in it.
@@ -66,7 +66,7 @@ func parse() settings {
 	var s settings
 	var url string
 	var ownLocks, wait int
-	var sectionUs, leaseMs int64
+	var sectionUs, pauseUs, leaseMs int64
 	flag.StringVar(&s.peer, "peer", "", "")
 	flag.StringVar(&url, "url", "", "")
 	flag.StringVar(&s.lock, "lock", "", "")
@@ -76,11 +76,13 @@ func parse() settings {
 	flag.IntVar(&ownLocks, "own-locks", 0, "")
 	flag.IntVar(&wait, "wait", 1, "")
 	flag.Int64Var(&sectionUs, "section-us", 0, "")
+	flag.Int64Var(&pauseUs, "pause-us", 0, "")
 	flag.Int64Var(&leaseMs, "lease-ms", 10000, "")
 	flag.Parse()
 	s.urls = strings.Split(url, ",")
 	s.ownLocks, s.wait = ownLocks == 1, wait == 1
 	s.section = time.Duration(sectionUs) * time.Microsecond
+	s.pause = time.Duration(pauseUs) * time.Microsecond
 	s.lease = time.Duration(leaseMs) * time.Millisecond
 	if _, known := peers[s.peer]; !known || url == "" || s.lock == "" || s.tasks < 1 {
 		leave(exitUsage, "bad arguments")
@@ -168,6 +170,7 @@ func (d *driver) pairs() {
 			defer group.Done()
 			for !d.stopped.Load() {
 				d.turn(places[task], &logs[task])
+				time.Sleep(d.pause)
 			}
 		}()
 	}
@@ -187,9 +190,7 @@ func (d *driver) turn(p place, log *taskLog) {
 	got, err := p.acquire(d.context)
 	r.entered = now()
 	if got {
-		if d.section > 0 {
-			time.Sleep(d.section)
-		}
+		time.Sleep(d.section)
 		r.leaving = now()
 		err = p.release()
 		r.released = now()

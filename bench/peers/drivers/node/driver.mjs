@@ -26,7 +26,8 @@ function parse() {
     const { values } = parseArgs({
         options: {
             peer: string(), url: string(), lock: string(), tasks: string('1'),
-            'own-locks': string('0'), 'section-us': string('0'), 'lease-ms': string('10000'),
+            'own-locks': string('0'), 'section-us': string('0'), 'pause-us': string('0'),
+            'lease-ms': string('10000'),
             wait: string('1'), records: string(), mode: string('pairs'),
         },
     });
@@ -36,6 +37,7 @@ function parse() {
     return {
         ...values, urls: values.url.split(','), tasks: Number(values.tasks),
         ownLocks: values['own-locks'] === '1', sectionMs: Number(values['section-us']) / 1000,
+        pauseMs: Number(values['pause-us']) / 1000,
         leaseMs: Number(values['lease-ms']), wait: values.wait === '1',
     };
 }
@@ -106,6 +108,9 @@ class Driver {
         const lock = this.lock(task);
         while (!this.stopped) {
             await this.turn(task, lock);
+            if (this.options.pauseMs > 0) {
+                await setTimeout(this.options.pauseMs);
+            }
         }
     }
 

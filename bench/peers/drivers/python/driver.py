@@ -29,6 +29,7 @@ def parse():
     parser.add_argument('--tasks', type=int, default=1)
     parser.add_argument('--own-locks', type=int, default=0)
     parser.add_argument('--section-us', type=int, default=0)
+    parser.add_argument('--pause-us', type=int, default=0)
     parser.add_argument('--lease-ms', type=int, default=10000)
     parser.add_argument('--wait', type=int, default=1)
     parser.add_argument('--records')
@@ -93,6 +94,8 @@ class Driver:
                 refused += 1
             if self.options.mode == 'queue':
                 break
+            if self.options.pause_us:
+                time.sleep(self.options.pause_us / 1e6)
         with self.results:
             self.records += mine
             self.refused += refused

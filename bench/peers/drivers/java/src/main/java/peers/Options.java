@@ -7,7 +7,7 @@ import java.util.Map;
 
 /** What the runner asked for. */
 record Options(String peer, List<String> urls, String lock, int tasks, boolean ownLocks,
-               long sectionNs, long leaseMs, boolean waits, String records, String mode) {
+               long sectionNs, long pauseNs, long leaseMs, boolean waits, String records, String mode) {
 
     static Options parse(String[] arguments) {
         Map<String, String> given = new HashMap<>();
@@ -21,6 +21,7 @@ record Options(String peer, List<String> urls, String lock, int tasks, boolean o
             Integer.parseInt(given.getOrDefault("--tasks", "1")),
             given.getOrDefault("--own-locks", "0").equals("1"),
             Long.parseLong(given.getOrDefault("--section-us", "0")) * 1000,
+            Long.parseLong(given.getOrDefault("--pause-us", "0")) * 1000,
             Long.parseLong(given.getOrDefault("--lease-ms", "10000")),
             given.getOrDefault("--wait", "1").equals("1"),
             given.get("--records"),

@@ -59,6 +59,7 @@ final class Task extends Thread {
             } catch (RuntimeException error) {
                 errors.note(error);
             }
+            sleepUntil(System.nanoTime() + options.pauseNs());
         } while (!stopped && options.mode().equals("pairs"));
     }
 
@@ -72,7 +73,7 @@ final class Task extends Thread {
         if (options.mode().equals("queue")) {
             Runner.say("granted " + entered);
         }
-        doSection(entered + options.sectionNs());
+        sleepUntil(entered + options.sectionNs());
         long leaving = System.nanoTime();
         try {
             lock.unlock();
@@ -82,7 +83,7 @@ final class Task extends Thread {
     }
 
     /** A thread may be woken for no reason, hence the loop. */
-    private static void doSection(long end) {
+    private static void sleepUntil(long end) {
         for (long left = end - System.nanoTime(); left > 0; left = end - System.nanoTime()) {
             LockSupport.parkNanos(left);
         }
