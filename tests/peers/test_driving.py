@@ -6,6 +6,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import types
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,11 +28,12 @@ class NoServer:
 
 
 class Driving(unittest.TestCase):
-    def run_as(self, behaviour, **options):
+    def run_as(self, behaviour):
         with tempfile.TemporaryDirectory() as folder:
-            stage = measure.Stage(None, {behaviour: FAKE}, folder, 0.1, 0.05)
+            options = types.SimpleNamespace(seconds=0.1, warm_up=0.05, repetitions=None)
+            stage = measure.Stage(None, {behaviour: FAKE}, folder, options)
             peer = catalogue.peer(behaviour, behaviour, 'c')
-            return measure.run_pairs(stage, peer, NoServer(), **options)
+            return measure.run_pairs(stage, peer, NoServer())
 
     def test_a_good_one_is_measured(self):
         measured = self.run_as('good')
@@ -62,6 +64,12 @@ class Driving(unittest.TestCase):
     def test_a_program_that_is_not_there_is_a_fault(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(OSError):
             drivers.Driver([os.path.join(folder, 'none')], folder, 0, 'x', 'none://', 'lock')
+
+
+class Time(unittest.TestCase):
+    def test_every_workload_has_its_share(self):
+        chosen = [workloads.BY_NAME[name] for name in ('w1', 'w4', 'w9')]  # 11, 19 and 3
+        self.assertEqual(session.ends(chosen, 100, 430), [210, 400, 430])
 
 
 class Outcomes(unittest.TestCase):

@@ -122,7 +122,7 @@ def run(options, root):
     rows = []
     with servers.Park() as park, contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder)
-        stage = measure.Stage(park, commands, folder, ROUND_S, 0)
+        stage = measure.Stage(park, commands, folder, options)
         for peer in peers:
             known = refusals.get(peer.name) or refusals.get(HOLDFAST.name)
             rows.append({'peer': peer.name, 'problem': known} if known

@@ -12,9 +12,10 @@ PATIENCE = 40  # seconds for a task to end its turn: longer than three leases
 class Stage:
     """What a workload needs: servers, the commands of the drivers, a folder, and how long."""
 
-    def __init__(self, park, commands, folder, seconds, warm_up, deadline=float('inf')):
+    def __init__(self, park, commands, folder, options, deadline=float('inf')):
         self.park, self.commands, self.folder = park, commands, folder
-        self.seconds, self.warm_up, self.deadline = seconds, warm_up, deadline
+        self.seconds, self.warm_up = options.seconds, options.warm_up
+        self.repetitions, self.deadline = options.repetitions, deadline
         self.live = []
 
     def time_is_up(self):

@@ -119,7 +119,7 @@ def heading(about):
     versions = ', '.join(f'{name} {version}' for name, version in about['versions'].items())
     return '\n'.join([*lines, f'Machine: {about["machine"]}. {about["date"]}.', '',
                       f'Versions: {versions}.', '', 'Command:', '', f'    {about["command"]}', '',
-                      f'Each figure is the median of three runs of {about["measured_s"]:g} s, after '
+                      f'Each figure is the median of up to three runs of {about["measured_s"]:g} s, after '
                       f'{about["warm_up_s"]:g} s that do not count (Java: 3 to 8 s more); peers took '
                       'turns. The lease is 10 s unless said otherwise. Servers and clients share '
                       'this machine and talk over TCP. An acquisition that overlaps with another '

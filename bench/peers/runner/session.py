@@ -2,6 +2,7 @@
 """A run: installs, starts servers, goes through the workloads with the peers in turns, and saves
 after each workload, so that a run which is interrupted has kept what it learned."""
 import concurrent.futures
+import itertools
 import shutil
 import threading
 import time
@@ -26,12 +27,11 @@ def measure_all(options, root):
     rows = [{'about': about.collect(options, peers, chosen, root)}]
     # Processes end with the thread that has started them, so there is one pool for the whole run.
     with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool, servers.Park() as park:
-        stage = measure.Stage(park, commands, folder, options.seconds, options.warm_up,
-                              began + options.minutes * 60)
+        stage = measure.Stage(park, commands, folder, options, began + options.minutes * 60)
         try:
-            for workload in chosen:
+            for workload, end in zip(chosen, ends(chosen, began, stage.deadline)):
                 say(f'\n{workload.name}: {workload.title} (after {time.monotonic() - began:.0f} s)')
-                rows += run_workload(pool, stage, workload, peers, refusals, options.repetitions)
+                rows += run_workload(pool, stage, workload, peers, refusals, end)
                 rows[0]['about']['seconds'] = time.monotonic() - began
                 results.save(home / 'results.json', rows)
         finally:
@@ -41,18 +41,27 @@ def measure_all(options, root):
     return home / 'results.json'
 
 
-def run_workload(pool, stage, workload, peers, refusals, repetitions):
-    """Peers take turns: each has its first repetition before anyone has a second."""
+def ends(chosen, began, deadline):
+    """When each workload should be over, so that the last one has its share of the time."""
+    shares = list(itertools.accumulate(workload.share for workload in chosen))
+    return [began + (deadline - began) * share / shares[-1] for share in shares]
+
+
+def run_workload(pool, stage, workload, peers, refusals, end):
+    """Peers take turns: each has its first repetition before anyone has a second. Where time is
+    short there are fewer, which the column of the runs shows."""
     peers = [peer for peer in peers if peer.only in (None, workload.name)]
     outcomes = {peer.name: [] for peer in peers}
-    for turn in range(repetitions or workload.repetitions):
-        if turn > 0 and stage.time_is_up():
-            break  # fewer repetitions, which the column of the runs shows
+    for turn in range(stage.repetitions or workload.repetitions):
+        began = time.monotonic()
         ready = [peer for peer in peers if peer.name not in refusals and
                  not any(hopeless(outcome) for outcome in outcomes[peer.name])]
         shift = turn * 5 % len(ready) if ready else 0  # nobody is always first
         for peer, outcome in run_turn(pool, stage, workload, ready[shift:] + ready[:shift]):
             outcomes[peer.name].append(outcome)
+        now = time.monotonic()
+        if now + (now - began) > end:
+            break
     rows = [row_of(workload, peer, refusals, outcomes[peer.name]) for peer in peers]
     for row in rows:
         tell(row)

@@ -8,8 +8,8 @@ from collections import namedtuple
 from . import drivers, measure, outages, records
 
 # `better` says which values are, `together` how many peers may run at once without disturbing each
-# other, because they mostly wait.
-Workload = namedtuple('Workload', 'name title unit better run together repetitions')
+# other, because they mostly wait, and `share` is its part of the time.
+Workload = namedtuple('Workload', 'name title unit better run together repetitions share')
 
 QUORUM = 5
 SECTION_US, PAUSE_US = 2000, 10000  # eight of these want more than there is of the lock
@@ -59,7 +59,7 @@ def run_working(stage, peer):
 
 def run_quorum(stage, peer):
     if peer.server != 'redis':
-        raise drivers.CannotDo('its servers form a cluster of their own kind')
+        raise drivers.CannotDo('does not run on several independent servers')
     nodes = stage.park.quorum(QUORUM)
     wait_for_votes(nodes)
     for node in nodes:
@@ -93,20 +93,25 @@ def fresh(stage, peer):
 
 
 WORKLOADS = [
-    Workload('w1', 'alone: one task, one lock that nobody else wants', 'us', 'less', run_alone, 1,
-             3),
-    Workload('w2', '32 tasks with a lock each, one process', 'pairs/s', 'more', run_own_locks, 1,
-             3),
-    Workload('w3', '16 tasks, one lock, one process', 'changes/s', 'more', run_threads, 1, 3),
-    Workload('w4', '8 processes, one lock', 'changes/s', 'more', run_processes, 1, 3),
+    Workload('w1', 'alone: one task, one lock that nobody else wants', 'us', 'less', run_alone,
+             together=1, repetitions=3, share=11),
+    Workload('w2', '32 tasks with a lock each, one process', 'pairs/s', 'more', run_own_locks,
+             together=1, repetitions=3, share=11),
+    Workload('w3', '16 tasks, one lock, one process', 'changes/s', 'more', run_threads,
+             together=1, repetitions=3, share=11),
+    Workload('w4', '8 processes, one lock', 'changes/s', 'more', run_processes,
+             together=1, repetitions=3, share=19),
     Workload('w4h', '8 processes, one lock, 2 ms of work under it', 'changes/s', 'more',
-             run_working, 1, 3),
+             run_working, together=1, repetitions=3, share=19),
     Workload('w5', '10 000 held locks for three leases', 'ms/s', 'less', outages.run_holding,
-             4, 1),
-    Workload('w6', 'the holder is killed', 'ms', 'less', outages.run_killed, 4, 3),
-    Workload('w7', 'one of 20 who wait in line is killed', 'ms', 'less', outages.run_queue, 2, 3),
-    Workload('w8', 'five servers, one of which stands still', 'us', 'less', run_quorum, 1, 3),
-    Workload('w9', 'ids', 'ids/s', 'more', run_ids, 1, 3),
+             together=4, repetitions=1, share=10),
+    Workload('w6', 'the holder is killed', 'ms', 'less', outages.run_killed,
+             together=4, repetitions=3, share=5),
+    Workload('w7', 'one of 20 who wait in line is killed', 'ms', 'less', outages.run_queue,
+             together=2, repetitions=3, share=7),
+    Workload('w8', 'five servers, one of which stands still', 'us', 'less', run_quorum,
+             together=1, repetitions=3, share=4),
+    Workload('w9', 'ids', 'ids/s', 'more', run_ids, together=1, repetitions=3, share=3),
 ]
 
 BY_NAME = {w.name: w for w in WORKLOADS}
