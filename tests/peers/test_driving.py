@@ -8,11 +8,13 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / 'bench' / 'peers'))
 
-from runner import catalogue, drivers, measure, records, session, workloads  # noqa: E402
+from runner import (catalogue, drivers, install, install_common, measure, records,  # noqa: E402
+                    session, workloads)
 
 FAKE = [sys.executable, str(HERE / 'fake_driver.py')]
 
@@ -64,6 +66,18 @@ class Driving(unittest.TestCase):
     def test_a_program_that_is_not_there_is_a_fault(self):
         with tempfile.TemporaryDirectory() as folder, self.assertRaises(OSError):
             drivers.Driver([os.path.join(folder, 'none')], folder, 0, 'x', 'none://', 'lock')
+
+
+class Installing(unittest.TestCase):
+    def test_who_cannot_be_installed_is_named_and_others_go_on(self):
+        def install_one(peer, _):
+            reason = f'{install.PEERS.parent.parent}/x is missing'
+            return install_common.CannotInstall(reason) if peer.driver == 'go' else ['driver']
+        peers = [catalogue.BY_NAME[name] for name in ('redsync', 'redlock', 'redis-semaphore')]
+        with unittest.mock.patch.object(install, 'install_one', install_one):
+            commands, refusals = install.install_all(peers, 'build', lambda _: None)
+        self.assertEqual(commands, {'redlock': ['driver'], 'redis-semaphore': ['driver']})
+        self.assertEqual(refusals, {'redsync': 'cannot be installed: ./x is missing'})
 
 
 class Time(unittest.TestCase):

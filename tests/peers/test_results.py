@@ -118,6 +118,7 @@ class Documents(unittest.TestCase):
         for workload in workloads.WORKLOADS:
             self.assertIn(workload.name, report.COLUMNS)
             self.assertIn(workload.name, report.MEANINGS)
+            self.assertIn(workload.name, report.OPTIONS)
 
     def test_nothing_measured_says_so(self):
         self.assertIn('Nothing has been measured yet', report.document({}, []))

@@ -10,7 +10,7 @@ TIMES = [('p50, us', 'p50', tables.number), ('p99, us', 'p99', tables.number),
          ('max, us', 'max', tables.number)]
 SHARED = [('changes/s', 'value', tables.number), ('acquisitions/s', 'rate', tables.number),
           ('hand-over p50, us', 'p50', tables.number), ('p99, us', 'p99', tables.number),
-          ('wait p99, us', 'wait_p99', tables.number), ('fewest', 'fewest', tables.number),
+          ('max, us', 'max', tables.number), ('wait p99, us', 'wait_p99', tables.number), ('fewest', 'fewest', tables.number),
           ('most', 'most', tables.number), *COSTS]
 COLUMNS = {
     'w1': [*TIMES, ('pairs/s', 'rate', tables.number), *COSTS],
@@ -56,6 +56,21 @@ MEANINGS = {
     'w9': 'One task, one id at a time, as the library hands them out.',
 }
 
+OPTIONS = {  # of the drivers, beside peer, URL and lock
+    'w1': '--tasks 1', 'w2': '--tasks 32 --own-locks 1', 'w3': '--tasks 16',
+    'w4': '--tasks 1, in eight processes',
+    'w4h': '--tasks 1 --section-us 2000 --pause-us 10000, in eight processes',
+    'w5': '--mode hold --tasks 10000',
+    'w6': '--mode die --lease-ms 3000, and --mode queue --lease-ms 3000',
+    'w7': '--section-us 2500000, then --mode queue --tasks 9, --tasks 1 and --tasks 10',
+    'w8': '--tasks 1, with five URLs', 'w9': '--mode ids',
+}
+
+SERVERS = """\
+Redis: `redis-server --save '' --appendonly no`. etcd and ZooKeeper: one server each, default settings, `tickTime=500`. PostgreSQL and MariaDB:
+default settings but for more connections and room for locks. All listen on 127.0.0.1, with their data below `/tmp`.
+"""
+
 LIMITS = """\
 ## What these numbers do not say
 
@@ -98,7 +113,8 @@ def line_of(row, columns):
 def section(workload, rows):
     columns = COLUMNS[workload.name]
     head = ['', *(name for name, _, _ in columns), f'runs, {workload.unit}']
-    lines = [f'## {workload.name.upper()}: {workload.title}', '', MEANINGS[workload.name], '']
+    lines = [f'## {workload.name.upper()}: {workload.title}', '', MEANINGS[workload.name],
+             f'Drivers: `{OPTIONS[workload.name]}`.', '']
     if not rows:
         return '\n'.join([*lines, 'Not measured yet.', ''])
     ranked = by_rank(rows)
@@ -124,7 +140,7 @@ def heading(about):
                       'turns. The lease is 10 s unless said otherwise. Servers and clients share '
                       'this machine and talk over TCP. An acquisition that overlaps with another '
                       'one of the same lock makes a result invalid, and stands in the table '
-                      'instead of a number.', ''])
+                      'instead of a number.', '', SERVERS])
 
 
 def document(about, rows):
