@@ -93,6 +93,7 @@ static const struct workload workloads[] = {
     IDS("ids-by-thread", run_ids_by_thread, 1.5, GATE_RATIO_AT_LEAST, "M/s", 2),
     IDS("ids-ordered", run_ids_ordered, 0.8, GATE_RATIO_AT_LEAST, "k/s", 8),
     IDS("ids-ordered-16", run_ids_ordered_16, 0.8, GATE_RATIO_AT_LEAST, "k/s", 8),
+    {"stock-take-1-pinned", run_stock_take, 0.8, GATE_RATIO_AT_LEAST, "k/s", OVER_UNIX, PINNED, 1},
     IDS("stock-take-1", run_stock_take, 0.8, GATE_RATIO_AT_LEAST, "k/s", 1),
     IDS("stock-take-8", run_stock_take, 0.8, GATE_RATIO_AT_LEAST, "k/s", 8),
     HOLDING("w5-commands", run_w5_commands, 50, "1/s"),

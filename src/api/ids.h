@@ -49,7 +49,7 @@ typedef struct hf__ids_lease {
 
 typedef struct hf__ids_order {
     pthread_mutex_t mutex;
-    bool led;         /* somebody is asking the server for all who came before */
+    int rounds;       /* that are under way: somebody asks the server for some who came before */
     hf__list waiting; /* those who have come since */
 } hf__ids_order;
 
