@@ -124,11 +124,13 @@ static int64_t or_nothing(int64_t left)
 
 hf_status hf__stock_outcome(const hf__numbers *said, int64_t *left, hf_error *error)
 {
-    int64_t code = said->number[0];
+    bool plain =
+        said->count == 1 && said->number[0] >= 0; /* a take says what is left, and no more */
+    int64_t code = plain ? 1 : said->number[0], rest = said->number[plain ? 0 : 1];
     int64_t last = (int64_t)(sizeof(refusals) / sizeof(refusals[0])) - 1;
-    bool fits = said->count == 2 && code >= -last && code <= 1 && code != 0;
+    bool fits = plain || (said->count == 2 && code >= -last && code <= 1 && code != 0);
     if (fits && left != NULL)
-        *left = or_nothing(said->number[1]);
+        *left = or_nothing(rest);
     if (fits && code == 1)
         return hf__ok(error);
     size_t which = fits ? (size_t)-code : 0;

@@ -3,8 +3,8 @@
 -- KEYS 1 the item, a hash: total, available, reserved, sold, nobody (of those sold: to no user by
 --      name), limit (per user, 0: none), keep (ms for which requests are remembered), turn (when those
 --      remembered become the old ones), due (when a reservation ends first, or earlier; 0: there is
---      none), begun (by which request); and of each user "=<user>", how many they have, and
---      "-<user>", how many of those are reserved
+--      none), begun (by which request), old (if there may be old requests); and of each user
+--      "=<user>", how many they have, and "-<user>", how many of those are reserved
 --      2 requests, a hash: "<verb> <state> <units> <left> <end> <user>"
 --      3 old requests, which are forgotten next
 --      4 open reservations, a sorted set by their end
@@ -56,12 +56,12 @@ if exists and now >= turn then
             call('HSET', KEYS[2], request, record)
         end
     end
+    turn = now + keep
+    call('HSET', KEYS[1], 'turn', turn, 'old', 1)
     call('UNLINK', KEYS[3])
     if call('EXISTS', KEYS[2]) == 1 then
         call('RENAME', KEYS[2], KEYS[3])
     end
-    turn = now + keep
-    call('HSET', KEYS[1], 'turn', turn)
 end
 
 local function add(field, units)

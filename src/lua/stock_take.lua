@@ -3,7 +3,7 @@
 -- KEYS 1 item, 2 requests, 3 old requests, 4 open reservations
 -- ARGV 1 run id, 2 whether a copy may have come before, 3 verb: t or r, 4 units, 5 request, 6 1: a
 --      refusal is remembered too, 7 for how many ms (r), 8 user, or empty
--- -> {code, left}: 1 done, -1 no such item, -2 too few, -3 too many for one user, -4 a user is needed,
+-- -> left, if all went as usual; else {code, left}: 1 done, -1 no such item, -2 too few, -3 too many for one user, -4 a user is needed,
 --    -5 the reservation has ended, -6 the request was for something else, -7 longer than requests are
 --    remembered
 --
@@ -12,16 +12,16 @@
 local verb, units, request, user = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[8]
 if verb == 't' and user ~= '' then
     local call, mine = redis.call, '=' .. user
-    local item = call('HMGET', KEYS[1], 'turn', 'due', 'limit', 'available', 'sold', mine)
+    local item = call('HMGET', KEYS[1], 'turn', 'due', 'limit', 'available', 'sold', mine, 'old')
     local time = call('TIME')
     local now = time[1] * 1000 + time[2] / 1000
     if item[4] and now < tonumber(item[1]) and (item[2] == '0' or now < tonumber(item[2])) then
         local limit, left, has = tonumber(item[3]), item[4] - units, (item[6] or 0) + units
         if left >= 0 and (limit == 0 or has <= limit) and call('HEXISTS', KEYS[2], request) == 0 and
-            call('HEXISTS', KEYS[3], request) == 0 then
+            not (item[7] and call('HEXISTS', KEYS[3], request) == 1) then
             call('HSET', KEYS[2], request, 't - ' .. ARGV[4] .. ' ' .. left .. ' 0 ' .. user)
             call('HSET', KEYS[1], 'available', left, 'sold', item[5] + units, mine, has)
-            return {1, left}
+            return left
         end
     end
 end

@@ -34,13 +34,16 @@ static void each_code_has_its_status(void **state)
     assert_int_equal(hf__stock_outcome(NUMBERS(1, 3), NULL, NULL), HF_OK);
     expect_status(hf__stock_outcome(NUMBERS(-2, -5), &left, &error), HF_ESOLDOUT, &error);
     assert_int_equal(left, 0); /* what is less than nothing is nothing */
+    expect_status(hf__stock_outcome(NUMBERS(7), &left, &error), HF_OK, &error);
+    assert_int_equal(left, 7);
+    expect_status(hf__stock_outcome(NUMBERS(0), NULL, &error), HF_OK, &error);
 }
 
 static void answers_that_make_no_sense(void **state)
 {
     (void)state;
     const hf__numbers *const cases[] = {
-        NUMBERS(1),      NUMBERS(1, 2, 3),      NUMBERS(0, 5),         NUMBERS(2, 5),
+        NUMBERS(-1),     NUMBERS(1, 2, 3),      NUMBERS(0, 5),         NUMBERS(2, 5),
         NUMBERS(-11, 5), NUMBERS(INT64_MIN, 5), NUMBERS(INT64_MAX, 5), &(hf__numbers){0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_error error;
@@ -137,9 +140,9 @@ static void calls_say_what_the_server_says(void **state)
     assert_true(strlen(first) > 32);
     say("*1\r\n:-1\r\n");
     expect_status(hf_stock_get(client, "x", 0, &seen, &error), HF_EMISSING, &error);
-    say("*2\r\n:1\r\n$1\r\nx\r\n");
+    say("*2\r\n:-1\r\n$1\r\nx\r\n");
     expect_status(hf_stock_confirm(client, "x", 0, "r", &error), HF_ESERVER, &error);
-    say(":7\r\n");
+    say(":-7\r\n");
     expect_status(hf_stock_confirm(client, "x", 0, "r", &error), HF_ESERVER, &error);
     say("*3\r\n:1\r\n:2\r\n:3\r\n");
     expect_status(hf_stock_cancel(client, "x", 0, "r", &error), HF_ESERVER, &error);
