@@ -108,10 +108,10 @@ static void hand_on(hf_ids *ids)
     while (!leads && (next = first_of(&order->waiting)) != NULL) {
         hf__list_remove(&order->waiting, &next->node);
         leads = has_time(ids, next, now);
-        if (leads)
-            break;
-        hf__fail(next->error, HF_EUNAVAILABLE, "no ids in time: others were asking before");
-        answer(next, HF_EUNAVAILABLE, 0);
+        if (!leads) {
+            hf__fail(next->error, HF_EUNAVAILABLE, "no ids in time: others were asking before");
+            answer(next, HF_EUNAVAILABLE, 0);
+        }
     }
     order->rounds -= !leads;
     pthread_mutex_unlock(&order->mutex);

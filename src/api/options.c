@@ -254,11 +254,6 @@ static bool key_begins(const hf_client *client, hf__slice name, hf__slice start)
            memcmp(name.bytes, start.bytes + from_prefix, rest) == 0;
 }
 
-static bool begins(hf__slice name, hf__slice start)
-{
-    return name.length >= start.length && memcmp(name.bytes, start.bytes, start.length) == 0;
-}
-
 /* The key must not look like one of our side keys, with our side prefix or without one; and behind
  * the prefix such names are those of locks of our own. */
 static bool is_reserved(const hf_client *client, hf__slice name)
@@ -266,7 +261,7 @@ static bool is_reserved(const hf_client *client, hf__slice name)
     char start[HF_SIDE_PREFIX_MAX + 3];
     char *end = hf__slice_put(start, hf__slice_text(client->side_prefix));
     end = hf__slice_put(end, HF__SLICE("hf:"));
-    return begins(name, HF__SLICE("hf:")) || key_begins(client, name, HF__SLICE("hf:")) ||
+    return hf__slice_begins(name, HF__SLICE("hf:")) || key_begins(client, name, HF__SLICE("hf:")) ||
            key_begins(client, name, (hf__slice){start, (size_t)(end - start)});
 }
 

@@ -18,20 +18,15 @@
 
 /* ---- What may be written ---- */
 
-static bool begins_with(hf__slice text, hf__slice start)
-{
-    return text.length >= start.length && memcmp(text.bytes, start.bytes, start.length) == 0;
-}
-
 /* One of ours, with the side prefix or without. */
 static bool is_ours(hf__slice key, hf__slice side_prefix)
 {
-    if (begins_with(key, HF__SLICE("hf:")))
+    if (hf__slice_begins(key, HF__SLICE("hf:")))
         return true;
-    if (!begins_with(key, side_prefix))
+    if (!hf__slice_begins(key, side_prefix))
         return false;
     hf__slice rest = {key.bytes + side_prefix.length, key.length - side_prefix.length};
-    return begins_with(rest, HF__SLICE("hf:"));
+    return hf__slice_begins(rest, HF__SLICE("hf:"));
 }
 
 static hf__slice key_of(const hf_write *write)

@@ -20,6 +20,11 @@ char *hf__slice_put(char *place, hf__slice slice)
     return place + slice.length;
 }
 
+bool hf__slice_begins(hf__slice slice, hf__slice start)
+{
+    return slice.length >= start.length && memcmp(slice.bytes, start.bytes, start.length) == 0;
+}
+
 static char *put_end_of_line(char *place)
 {
     *place++ = '\r';

@@ -17,6 +17,7 @@ typedef struct hf__slice {
 
 hf__slice hf__slice_text(const char *text);
 char *hf__slice_put(char *place, hf__slice slice); /* copies it there; returns the end */
+bool hf__slice_begins(hf__slice slice, hf__slice start);
 
 /* Appends one command as a whole, or nothing and false when memory is short. */
 bool hf__resp_encode(hf__buffer *out, const hf__slice *words, size_t count);
