@@ -5,6 +5,7 @@
  * come late any more. */
 #include "net/engine.h"
 
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -33,6 +34,14 @@ static void close_descriptors(hf__driver *d)
             close(*all[i]);
         *all[i] = -1;
     }
+}
+
+/* One that is too large for the set is not of one processor. */
+static bool has_one_processor(void)
+{
+    cpu_set_t processors;
+    return sched_getaffinity(0, sizeof(processors), &processors) == 0 &&
+           CPU_COUNT(&processors) == 1;
 }
 
 static void aim(hf__target *target, const hf__url *url, const hf_transport *transport)
@@ -81,6 +90,7 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
         return NULL;
     d->kick = d->park_kick = d->park_timer = -1;
     d->own_loop = config->own_loop;
+    d->has_one_processor = has_one_processor();
     hf__operations_init(d);
     d->secret = config->secret;
     d->log = config->log;

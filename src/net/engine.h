@@ -64,6 +64,8 @@ struct hf__driver {
     bool ports_changed;           /* since the driver went to sleep: it looks at the wrong things */
     hf__instant sleep_ends;       /* at the latest */
     hf__instant last_turn;
+    int64_t usual_ns; /* that an answer was waited for, lately */
+    bool has_one_processor;
     int kick; /* eventfd that wakes the driver */
     hf__list waiters;
     hf__list woken; /* waiters to be told so when the mutex is given back; empty while it is free */

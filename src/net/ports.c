@@ -20,7 +20,7 @@
 
 #include "net/clock.h"
 
-enum { READS_PER_TURN = 16, LOOK_US = 250, DEAF_TURNS = 1, WAY_US = 100 };
+enum { READS_PER_TURN = 16, LOOK_US = 250, NEAR_US = 150, DEAF_TURNS = 1, WAY_US = 100 };
 
 void hf__engine_step(hf__driver *d, hf__event *event)
 {
@@ -339,14 +339,22 @@ bool hf__engine_expects(const hf__driver *d)
     return false;
 }
 
-/* While several threads wait for answers, the next one is rarely far: looking out for it for a
- * moment is cheaper than to fall asleep and be woken, and meanwhile the driver writes for those who
- * call. True: there is something to deal with. */
+/* A lone caller looks out if answers have lately come from near by; but not if it would keep the
+ * only processor from a server that may be waiting for it. */
+static bool looks_out(const hf__driver *d)
+{
+    bool near = d->usual_ns < NEAR_US * 1000 && !d->has_one_processor;
+    return d->waiters.count > 0 || (d->drivers_call != NULL && near);
+}
+
+/* An answer that is not far is cheaper to look out for than to fall asleep and be woken, which may
+ * take longer than the server does. Meanwhile the driver writes for those who call. True: there is
+ * something to deal with. */
 static bool look_out(hf__driver *d, struct pollfd *entries, nfds_t count)
 {
     hf__instant ends = {hf__clock_now().ns + LOOK_US * 1000};
     int ready = 0;
-    while (d->waiters.count > 0 && hf__core_awaits(d->core) && ready == 0 && !d->ports_changed &&
+    while (looks_out(d) && hf__core_awaits(d->core) && ready == 0 && !d->ports_changed &&
            hf__before(hf__clock_now(), ends)) {
         hf__engine_unlock(d);
         sched_yield();
@@ -355,6 +363,14 @@ static bool look_out(hf__driver *d, struct pollfd *entries, nfds_t count)
         hf__engine_flush(d);
     }
     return ready > 0 || d->ports_changed;
+}
+
+/* An average that soon forgets; one answer that took for ever counts as a few that were slow. */
+static void learn_usual(hf__driver *d, hf__instant began)
+{
+    int64_t took = hf__between(began, hf__clock_now()).ns;
+    int64_t most = 4 * NEAR_US * 1000;
+    d->usual_ns += ((took < most ? took : most) - d->usual_ns) / 8;
 }
 
 /* Others can end the driver's call while it is awake without the mutex; then nobody kicks it. */
@@ -381,8 +397,12 @@ void hf__engine_turn(hf__driver *d)
     let_others_in(d);
     hf__engine_flush(d);
     nfds_t count = list_descriptors(d, entries, links);
+    bool awaits = hf__core_awaits(d->core);
+    hf__instant began = hf__clock_now();
     if (!look_out(d, entries, count) && !drivers_call_done(d))
         sleep_until(d, entries, count);
+    if (awaits)
+        learn_usual(d, began);
     serve_ready(d, entries, count, links);
     hf__engine_tick(d);
 }
