@@ -47,7 +47,7 @@ MEANINGS = {
     'w5': 'One process holds 10 000 locks with leases of 10 s for 30 s. CPU of client and server '
           'together; up to four peers were measured at the same time, each with a server of its '
           'own.',
-    'w6': 'The lease is 3 s, and the holder is killed 0.6 s after its grant. Locks that belong to '
+    'w6': 'The lease is 3 s, and the holder is killed when 2.4 s of it are left. Locks that belong to '
           'a connection are free when the system closes it; had the machine died, nobody would '
           'have closed it, and they would have waited for a keepalive.',
     'w7': 'The lease is 10 s. Nine are in front of the victim and ten behind it.',

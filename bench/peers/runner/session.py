@@ -29,7 +29,7 @@ def measure_all(options, root):
     with concurrent.futures.ThreadPoolExecutor(len(peers)) as pool, servers.Park() as park:
         stage = measure.Stage(park, commands, folder, options, began + options.minutes * 60)
         try:
-            for workload, end in zip(chosen, ends(chosen, began, stage.deadline)):
+            for workload, end in zip(chosen, ends(chosen, time.monotonic(), stage.deadline)):
                 say(f'\n{workload.name}: {workload.title} (after {time.monotonic() - began:.0f} s)')
                 rows += run_workload(pool, stage, workload, peers, refusals, end)
                 rows[0]['about']['seconds'] = time.monotonic() - began
