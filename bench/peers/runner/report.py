@@ -84,7 +84,13 @@ this machine before they answer, and are here with one server where they should 
 server. Locks of PostgreSQL and MariaDB belong to a connection: nothing has to be renewed, and they are free at once when a process
 dies, but a cut network leaves them held until a keepalive gives up, and there is no fence and no second server. Libraries that poll
 look fast in W3 and W4 by acquisitions and slow by changes, because the one who has just released is the first to ask again;
-shorter pauses would make them quicker and the server busier, and each has the ones that its documentation gives.
+shorter pauses would make them quicker and the server busier, and each has the ones that its documentation gives. One setting is not the
+recommended one: rueidislock gets 500 ms instead of 20 for an answer (`TryNextAfter`), because it waits for ever after one that was later.
+
+W1 depends on where the scheduler puts client and server: on one processor a pair takes a third of the time that it takes on two of which each has to
+be woken for every message, and runs of one program differ by that factor. Holdfast looks out for an answer that is near instead of falling asleep (docs/design.md), which is
+why it is not slowed down by that, and why its client uses more processor time than the server asks for. W2 is bound by both processors: Holdfast
+asks the server for more there than others do, two scripts with five commands, because every grant has a fence that outlives it.
 The drivers are ours, in `bench/peers/drivers`, short enough to be read: who finds a setting that is unfair to a library is asked to say so.
 """
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
@@ -14,6 +15,10 @@ import (
 // rueidislock, with what its README recommends for a single server: one key for a lock, and
 // NoLoopTracking with Redis 7.0.5 and newer. It waits for messages of the server and renews every
 // half of the lease, both by default.
+//
+// An answer that takes longer than TryNextAfter, by default 20 ms, makes it delete the key again
+// and wait for a message about that. NoLoopTracking turns off the messages about what one has done
+// oneself, so it waits for ever, also alone. A busy machine is that slow now and then: it gets 500 ms.
 type rueidislockSession struct {
 	settings
 	locker rueidislock.Locker
@@ -33,6 +38,7 @@ func openRueidislock(s settings) (session, error) {
 		KeyValidity:    s.lease,
 		KeyMajority:    1,
 		NoLoopTracking: true,
+		TryNextAfter:   500 * time.Millisecond,
 	})
 	if err != nil {
 		return nil, err
