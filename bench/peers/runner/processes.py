@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Processes that end with us: what they have used, and how they are ended."""
+import contextlib
 import ctypes
 import os
 import signal
@@ -53,6 +54,13 @@ def family(pid):
     for member in members:
         members += children.get(member, [])
     return members
+
+
+def signal_all(pids, number):
+    """Those that are still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def cpu_seconds(pids):

@@ -109,6 +109,12 @@ class Server:
     def clear(self):
         pass
 
+    def stall(self):
+        processes.signal_all(processes.family(self.process.pid), signal.SIGSTOP)
+
+    def go_on(self):
+        processes.signal_all(processes.family(self.process.pid), signal.SIGCONT)
+
     def stop(self):
         processes.end(self.process)
         self.log.close()
@@ -166,12 +172,6 @@ class Redis(Server):
 
     def clear(self):
         self.call('FLUSHALL')
-
-    def stall(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def go_on(self):
-        self.process.send_signal(signal.SIGCONT)
 
 
 class Etcd(Server):
@@ -276,6 +276,7 @@ class Park:
         return self
 
     def __exit__(self, *_):
+        self.wake()
         for server in self.started:
             server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -306,6 +307,15 @@ class Park:
                 self.failures[kind] = str(error)
                 raise
             return self.shared[kind]
+
+    def wake(self, kind=None):
+        """Only servers of that kind, or all. The others stand still: one that has been measured
+        may have something left to do, and would do it while the next one is."""
+        for server in self.started:
+            if kind in (None, server.kind):
+                server.go_on()
+            else:
+                server.stall()
 
     def quorum(self, count):
         """So many servers of Redis that do not know of each other."""

@@ -100,6 +100,7 @@ def run_one(rooms, stage, workload, peer):
         with rooms:
             if stage.time_is_up():
                 raise drivers.TooLate('not measured: the time was up')
+            stage.park.wake(peer.server if workload.together == 1 else None)
             return workload.run(stage, peer)
     except (drivers.CannotDo, drivers.Invalid, drivers.Failed, servers.CannotStart, OSError) as problem:
         return problem
