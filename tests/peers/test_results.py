@@ -101,17 +101,29 @@ class Comparison(unittest.TestCase):
 class Documents(unittest.TestCase):
     ROWS = [row(W1, REDSYNC, 140.0, 150.0, 145.0), row(W1, HOLDFAST, 30.0, 31.0, 29.0),
             results.failed(W1, catalogue.BY_NAME['etcd'], 'cannot be installed: a|b')]
+    GATES = [{'workload': 'w1-tcp', 'value': 33.0, 'unit': 'us', 'better': 'less', 'baseline': 30.0,
+              'ratio': 1.1, 'gate': 1.2, 'pass': True},
+             {'workload': 'w5-memory', 'value': 11.5, 'unit': 'MiB', 'better': 'less', 'gate': 10.0,
+              'pass': False},
+             {'workload': 'w4h-rate', 'value': None, 'problem': 'no server'}]
 
     def test_the_best_is_first_and_nobody_is_left_out(self):
-        text = report.document(ABOUT, self.ROWS)
+        text = report.document(ABOUT, self.ROWS, self.GATES)
         lines = [line for line in text.splitlines() if line.startswith('| ')]
         names = [line.split(' | ')[0].strip('| ') for line in lines]
         self.assertLess(names.index('Holdfast'), names.index('redsync'))
         self.assertIn('cannot be installed: a/b', text)
         self.assertIn('make bench-peers', text)
 
+    def test_gates_are_shown_whether_they_were_met_or_not(self):
+        text = report.document(ABOUT, self.ROWS, self.GATES)
+        self.assertIn('| w1-tcp | 33.0 us | 30.0 | 1.10 | ≤ 1.2 | met |', text)
+        self.assertIn('| w5-memory | 11.5 MiB | – | – | ≤ 10 | missed |', text)
+        self.assertIn('| w4h-rate | no server |', text)
+        self.assertIn('Not measured yet', report.document(ABOUT, self.ROWS, []))
+
     def test_rows_of_a_table_are_as_wide_as_its_head(self):
-        for block in re.findall(r'(?:^\|.*\n)+', report.document(ABOUT, self.ROWS), re.M):
+        for block in re.findall(r'(?:^\|.*\n)+', report.document(ABOUT, self.ROWS, self.GATES), re.M):
             self.assertEqual(len({line.count('|') for line in block.splitlines()}), 1, block)
 
     def test_every_workload_is_explained(self):
@@ -121,10 +133,10 @@ class Documents(unittest.TestCase):
             self.assertIn(workload.name, report.OPTIONS)
 
     def test_nothing_measured_says_so(self):
-        self.assertIn('Nothing has been measured yet', report.document({}, []))
+        self.assertIn('Nothing has been measured yet', report.document({}, [], []))
 
     def test_notes_name_the_peer(self):
-        text = report.document(ABOUT, [{**row(W4, REDSYNC, 5), 'error': 'one still waits'}])
+        text = report.document(ABOUT, [{**row(W4, REDSYNC, 5), 'error': 'one still waits'}], [])
         self.assertIn('| redsync ¹ |', text)
         self.assertIn('¹ redsync: one still waits', text)
 

@@ -14,7 +14,7 @@ KILL_LEASE_MS = 3000
 KILL_AFTER_S = 0.6  # less than a third of the lease, so before the first renewal
 QUEUED_BEFORE, QUEUED_BEHIND = 9, 10
 LINE_UP_S = 0.5  # for those that were told to wait to be in the line
-GRANT_BOUND = 40  # seconds, four leases
+GRANT_BOUND = 30  # seconds, three leases
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 after each workload, so that a run which is interrupted has kept what it learned."""
 import concurrent.futures
 import itertools
+import random
 import shutil
 import threading
 import time
@@ -56,8 +57,8 @@ def run_workload(pool, stage, workload, peers, refusals, end):
         began = time.monotonic()
         ready = [peer for peer in peers if peer.name not in refusals and
                  not any(hopeless(outcome) for outcome in outcomes[peer.name])]
-        shift = turn * 5 % len(ready) if ready else 0  # nobody is always first
-        for peer, outcome in run_turn(pool, stage, workload, ready[shift:] + ready[:shift]):
+        random.Random(f'{workload.name} {turn}').shuffle(ready)  # nobody always follows the same
+        for peer, outcome in run_turn(pool, stage, workload, ready):
             outcomes[peer.name].append(outcome)
         now = time.monotonic()
         if now + (now - began) > end:

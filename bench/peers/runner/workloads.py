@@ -104,7 +104,7 @@ WORKLOADS = [
     Workload('w4h', '8 processes, one lock, 2 ms of work under it', 'changes/s', 'more',
              run_working, together=1, repetitions=3, share=19),
     Workload('w5', '10 000 held locks for three leases', 'ms/s', 'less', outages.run_holding,
-             together=4, repetitions=1, share=10),
+             together=2, repetitions=1, share=18),
     Workload('w6', 'the holder is killed', 'ms', 'less', outages.run_killed,
              together=4, repetitions=3, share=5),
     Workload('w7', 'one of 20 who wait in line is killed', 'ms', 'less', outages.run_queue,
