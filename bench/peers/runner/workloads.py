@@ -16,11 +16,12 @@ SECTION_US, PAUSE_US = 2000, 10000  # eight of these want more than there is of 
 
 
 def run_alone(stage, peer):
+    """By the rate, which is that of the mean: the median jumps with where the scheduler has put
+    client and server, and does not see what that costs the others."""
     server = fresh(stage, peer)
     measured = measure.run_pairs(stage, peer, server)
-    times = records.spread_us(records.pairs(measured.all))
-    return {'value': times['p50'], **times, 'rate': measured.rate(), **measured.costs(),
-            **measured.first_error()}
+    return {'value': measured.rate(), **records.spread_us(records.pairs(measured.all)),
+            **measured.costs(), **measured.first_error()}
 
 
 def run_own_locks(stage, peer):
@@ -93,7 +94,7 @@ def fresh(stage, peer):
 
 
 WORKLOADS = [
-    Workload('w1', 'alone: one task, one lock that nobody else wants', 'us', 'less', run_alone,
+    Workload('w1', 'alone: one task, one lock that nobody else wants', 'pairs/s', 'more', run_alone,
              together=1, repetitions=3, share=11),
     Workload('w2', '32 tasks with a lock each, one process', 'pairs/s', 'more', run_own_locks,
              together=1, repetitions=3, share=11),
