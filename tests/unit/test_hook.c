@@ -231,6 +231,13 @@ static void fire_in_hook(void)
     second_fire.done_inside = true;
 }
 
+/* Who waits for an answer looks out for it first, and would write what others bring meanwhile. */
+static void let_it_fall_asleep(void)
+{
+    for (int i = 0; i < 100; i++)
+        pause_a_little();
+}
+
 /* Cancels an acquire so that its release breaks the connection, which is logged while firing. */
 static void fire_and_log(void (*act)(void))
 {
@@ -244,6 +251,7 @@ static void fire_and_log(void (*act)(void))
     WIRES(mute = true);
     assert_int_equal(pthread_create(&thread, NULL, acquire_until_cancelled, &call), 0);
     EVENTUALLY(wires_has_key("x"));
+    let_it_fall_asleep();
     WIRES(write_failure = EPIPE);
     arm(act);
     hf_cancel_fire(call.cancel);
