@@ -77,7 +77,8 @@ LIMITS = """\
 
 They are of one machine, on which clients and servers share the processors and there is no network: a round trip costs some 20 us here
 and ten times that between machines, where the number of round trips decides and the language of a client does not. They are medians of
-short runs on a machine that is not silent: differences of less than a fifth mean nothing. Nothing fails here but what W6, W7 and W8 let fail:
+short runs on a machine that is not silent: differences of less than a fifth mean nothing, and a minute in which the host was busy is bad for whoever was
+measured in it, so look at how far the runs are apart. Nothing fails here but what W6, W7 and W8 let fail:
 speed says nothing about what a lock is worth when an answer is lost, a clock jumps or a process stops.
 
 The peers are not the same thing. Redis ran without persistence, as most do who use it for locks; etcd and ZooKeeper write every lock to the disk of
