@@ -36,7 +36,7 @@ static void close_descriptors(hf__driver *d)
     }
 }
 
-/* One that is too large for the set is not of one processor. */
+/* A machine with more processors than the set has room for has more than one. */
 static bool has_one_processor(void)
 {
     cpu_set_t processors;

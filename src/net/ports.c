@@ -350,9 +350,9 @@ static bool looks_out(const hf__driver *d)
 /* An answer that is not far is cheaper to look out for than to fall asleep and be woken, which may
  * take longer than the server does. Meanwhile the driver writes for those who call. True: there is
  * something to deal with. */
-static bool look_out(hf__driver *d, struct pollfd *entries, nfds_t count)
+static bool look_out(hf__driver *d, struct pollfd *entries, nfds_t count, hf__instant began)
 {
-    hf__instant ends = {hf__clock_now().ns + LOOK_US * 1000};
+    hf__instant ends = {began.ns + LOOK_US * 1000};
     int ready = 0;
     while (looks_out(d) && hf__core_awaits(d->core) && ready == 0 && !d->ports_changed &&
            hf__before(hf__clock_now(), ends)) {
@@ -399,7 +399,7 @@ void hf__engine_turn(hf__driver *d)
     nfds_t count = list_descriptors(d, entries, links);
     bool awaits = hf__core_awaits(d->core);
     hf__instant began = hf__clock_now();
-    if (!look_out(d, entries, count) && !drivers_call_done(d))
+    if (!look_out(d, entries, count, began) && !drivers_call_done(d))
         sleep_until(d, entries, count);
     if (awaits)
         learn_usual(d, began);
