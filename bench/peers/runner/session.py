@@ -91,6 +91,7 @@ def row_of(workload, peer, refusals, outcomes):
 
 def run_turn(pool, stage, workload, peers):
     """Each peer once, as many at the same time as the workload bears."""
+    stage.park.wake()
     rooms = threading.Semaphore(workload.together)
     return zip(peers, pool.map(lambda peer: run_one(rooms, stage, workload, peer), peers))
 
@@ -101,7 +102,8 @@ def run_one(rooms, stage, workload, peer):
         with rooms:
             if stage.time_is_up():
                 raise drivers.TooLate('not measured: the time was up')
-            stage.park.wake(peer.server if workload.together == 1 else None)
+            if workload.together == 1:
+                stage.park.wake(peer.server)
             return workload.run(stage, peer)
     except (drivers.CannotDo, drivers.Invalid, drivers.Failed, servers.CannotStart, OSError) as problem:
         return problem
