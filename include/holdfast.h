@@ -296,9 +296,10 @@ typedef struct hf_client_options {
  * holds overlap, as with a single one; the fence still orders them. docs/safety.md has the rest.
  *
  * options may be NULL. HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL:
- * HF_EINVAL (the text points at the character of the URL, or names the option or file), HF_ENOMEM
- * (also when no thread can be started). Passwords are never in a text or log line, and are wiped
- * when they are not needed any more. */
+ * HF_EINVAL (the text points at the character of the URL, or names the option or file, or says why
+ * OpenSSL, which rediss:// needs, cannot be loaded), HF_ENOMEM (also when no thread can be
+ * started). Passwords are never in a text or log line, and are wiped when they are not needed any
+ * more. */
 HF_API hf_status hf_open(const char *url, const hf_client_options *options, hf_client **client,
                          hf_error *error);
 

@@ -16,9 +16,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/err.h>
-#include <openssl/x509err.h>
-#include <openssl/x509v3.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -273,9 +270,12 @@ static hf_status prepare(hf__tls *tls, const hf_tls *options, const char *host, 
 
 /* A client's threads may still be at work while the process exits; so OpenSSL must not clean up
  * after itself then. This has a say only if nobody has used OpenSSL before us. */
-static bool start_openssl(void)
+static hf_status start_openssl(hf_error *error)
 {
-    return OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1;
+    hf_status status = hf__openssl_load(error);
+    if (status == HF_OK && OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+        return no_memory(error);
+    return status;
 }
 
 hf_status hf__tls_new(const hf_tls *given, const hf_transport *inner, const char *host,
@@ -284,9 +284,11 @@ hf_status hf__tls_new(const hf_tls *given, const hf_transport *inner, const char
     hf_tls options;
     *tls = NULL;
     hf_status status = read_options(given, &options, error);
+    if (status == HF_OK)
+        status = start_openssl(error);
     if (status != HF_OK)
         return status;
-    hf__tls *fresh = start_openssl() ? hf__alloc(sizeof(*fresh)) : NULL;
+    hf__tls *fresh = hf__alloc(sizeof(*fresh));
     if (fresh == NULL)
         return no_memory(error);
     memcpy(&fresh->inner, inner, inner->size);

@@ -4,9 +4,8 @@
 #ifndef HF_NET_TLS_PARTS_H
 #define HF_NET_TLS_PARTS_H
 
-#include <openssl/ssl.h>
-
 #include "base/instant.h"
+#include "net/openssl.h"
 #include "net/tls.h"
 
 enum { HF__FINGERPRINT = 32 };

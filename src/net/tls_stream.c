@@ -17,7 +17,6 @@
  * since, it is not used. Nor is it after a failed handshake, or when the server's certificate has
  * not been looked at for an hour: a chain of sessions must not outlive it. */
 #include <errno.h>
-#include <openssl/err.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -6,8 +6,6 @@
  * come down to our certificate. With TLS 1.3 such an alert comes only after the handshake, with the
  * first read. Everything else is an errno as from a socket, and passes or not. */
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/sslerr.h>
 #include <stdarg.h>
 #include <string.h>
 

@@ -179,6 +179,11 @@ class Command(Running):
         output, _ = self.run_it(self.lock, 'ls', '/proc/self/fd')
         self.assertEqual(output.split(), ['0', '1', '2', '3'], 'and one for the folder')
 
+    def test_openssl_is_not_loaded_without_tls(self):
+        output, _ = self.run_it(self.lock, '-c', 'cat /proc/$PPID/maps')
+        self.assertIn(os.path.realpath(HOLDFAST), output)
+        self.assertNotRegex(output, 'libssl|libcrypto')
+
     def test_signals_are_as_we_were_given_them(self):
         plain = subprocess.run(['nohup', 'cat', '/proc/self/status'], capture_output=True,
                                text=True, env=self.environment, check=True).stdout

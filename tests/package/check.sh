@@ -89,12 +89,19 @@ cmake -S "$here/project" -B "$folder/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$tree"
     -DGOOD="$major.$minor" -DBAD="$bad" >"$folder/log" 2>&1 &&
     cmake --build "$folder/cmake" >>"$folder/log" 2>&1 || { cat "$folder/log"; fail "CMake failed"; }
 
-needs() { readelf -d "$1" | grep -q 'NEEDED.*\[libholdfast\.so\.0\]'; }
+needs() { readelf -d "$1" | grep -q "NEEDED.*\[$2"; }
 for program in pc_shared cmake/with_holdfast; do
-    needs "$folder/$program" || fail "$program does not need libholdfast.so.0"
+    needs "$folder/$program" libholdfast.so.0 || fail "$program does not need libholdfast.so.0"
 done
 for program in pc_static cmake/with_holdfast_static; do
-    ! needs "$folder/$program" || fail "$program needs libholdfast.so.0"
+    ! needs "$folder/$program" libholdfast.so.0 || fail "$program needs libholdfast.so.0"
+done
+# OpenSSL is loaded by who wants TLS; whoever does not must not pay for it.
+for file in "$lib/libholdfast.so" "$tree/bin/holdfast" "$folder/pc_static" \
+    "$folder/cmake/with_holdfast_static"; do
+    for library in libssl libcrypto; do
+        ! needs "$file" $library || fail "$file is linked with $library"
+    done
 done
 
 # ---- Run them ----
@@ -118,7 +125,7 @@ done
 # ---- The command ----
 
 command=$tree/bin/holdfast
-! needs "$command" || fail "the command needs libholdfast.so.0, which it should contain"
+! needs "$command" libholdfast.so.0 || fail "the command needs libholdfast.so.0, which it should contain"
 [ "$("$command" --version)" = "holdfast $version" ] || fail "the command is $("$command" --version)"
 "$command" --completion | cmp - "$tree/share/bash-completion/completions/holdfast" ||
     fail "the completion is not that of the command"
