@@ -43,7 +43,7 @@ if taken then
     end
 end
 
-local lease, keep = tonumber(ARGV[2]), tonumber(ARGV[3])
+local lease, keep = tonumber(ARGV[2]), ARGV[3]
 local range, n = tonumber(ARGV[4]), tonumber(ARGV[5])
 local ticket = tonumber(ARGV[8] or 0)
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -98,7 +98,7 @@ local function enqueue(held)
         if last < 0 then
             begin_queue(held, fence)
         end
-        announce(fence, 'waiting', value, tonumber(string.match(fence or '', '^%d+') or 0), lease)
+        announce(fence, 'waiting', value, nil, lease)
     end
     if ticket > 0 and held ~= value then
         inquire_all(held)
@@ -222,7 +222,7 @@ local function join()
     local latest = call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
     call('PEXPIREAT', KEYS[1], latest)
     call('PEXPIREAT', KEYS[5], latest)
-    if call('PTTL', KEYS[3]) < keep then
+    if call('PTTL', KEYS[3]) < tonumber(keep) then
         call('PEXPIRE', KEYS[3], keep)
     end
     call('ZREM', KEYS[2], value)

@@ -24,10 +24,6 @@ local late = math.max(call('PTTL', KEYS[1]), 1000)
 local stays
 -- include mint
 
-local function hand_on()
-    -- include hand_on
-end
-
 local holders = call('ZRANGE', KEYS[5], 0, 999)
 holders[#holders + 1] = ARGV[1]
 call('DEL', KEYS[1], KEYS[5])
@@ -51,5 +47,5 @@ for i = 1, #holders do
 end
 announce(kept, 'broken', ARGV[1], fence, 0)
 kept = call('GET', KEYS[3])
-pcall(hand_on) -- if it cannot be, those who wait find out with their next check
+-- include hand_on
 return fence

@@ -8,24 +8,32 @@
 -- if it was heard from lately and its client is subscribed. That is asked before anything is
 -- decided: what PUBLISH counts includes others, and is replicated. Who may not ask goes by the time
 -- alone. Those that do not live are taken out, at most a thousand at a time.
+--
+-- Nothing here fails before the lock has changed hands, be a key of another type or a permission
+-- missing: a release must succeed. Those who wait find out with their next check.
 local heir, heir_lease, heir_owner
 for _ = 1, 1000 do
-    local first = call('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'LIMIT', '0', '2')
+    local first = redis.pcall('ZRANGEBYSCORE', KEYS[2], '0', '+inf', 'LIMIT', '0', '2')
     heir = first[1]
-    local score = heir and proposed and call('ZSCORE', KEYS[2], heir) or 0
     if not heir or heir == stays then
         break
     end
+    local score = proposed and tonumber(call('ZSCORE', KEYS[2], heir)) or 0
+    local record = redis.pcall('HGET', KEYS[4], heir)
+    if type(record) == 'table' then -- an error: it may well wait
+        heir = nil
+        break
+    end
     local n, alive, lease, range, owner = string.match(
-        call('HGET', KEYS[4], heir) or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (.*)$')
+        record or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (.*)$')
     local channel = 'hf:c:' .. string.sub(heir, 1, 32)
     local heard = n and tonumber(alive) >= now and redis.pcall('PUBSUB', 'NUMSUB', channel)
     call('ZREM', KEYS[2], heir)
-    call('HDEL', KEYS[4], heir)
+    redis.pcall('HDEL', KEYS[4], heir)
     if heard and (heard.err or heard[2] > 0) then
         heir_lease, heir_owner = tonumber(lease), owner ~= '' and owner or nil
-        if tonumber(score) > clock then
-            clock = tonumber(score)
+        if score > clock then
+            clock = score
         end
         call('SET', KEYS[1], heir_owner or heir, 'PX', lease)
         if heir_owner then
@@ -34,11 +42,14 @@ for _ = 1, 1000 do
             call('PEXPIRE', KEYS[5], lease)
         end
         local copy = range == '0' and 1 or 0 -- gets a new fence here, and counts back from the next
-        local fence = mint(kept, range + copy, heir_lease, #first - 1) + copy
-        -- A permission that is missing must not undo what was done.
-        redis.pcall('PUBLISH', channel, string.format('g %s %s %.0f %s %d',
-                    string.match(heir, ':(%d+)@') or 0, n, fence, lease, #first - 1))
-        announce(kept, 'granted', heir, fence + range - 1, heir_lease)
+        local fence, top = mint(kept, range + copy, heir_lease, #first - 1)
+        if range ~= '1' then
+            top = string.format('%.0f', fence + copy)
+        end
+        redis.pcall('PUBLISH', channel, 'g ' .. (string.match(heir, ':(%d+)@') or 0) .. ' ' .. n .. ' '
+                    .. top .. ' ' .. lease .. (first[2] and ' 1' or ' 0'))
+        announce(kept, 'granted', heir, fence + copy + range - 1, heir_lease)
         break
     end
+    heir = nil
 end

@@ -10,7 +10,9 @@
 --
 -- A tombstone '!value' in the queue, with the score -(expiry in server ms), turns late copies away.
 -- A server at its memory limit refuses writes that may grow, except after one that may not (DEL,
--- ZREM, ZREMRANGEBYSCORE): so these come first, and a release succeeds there too.
+-- ZREM, ZREMRANGEBYSCORE): so these come first, and a release succeeds there too. When the lock
+-- changes hands after a pause, nothing of the server is in a cache, and each command costs microseconds
+-- by which the next holder gets it later: so there are few.
 local call = redis.call
 local value = ARGV[1]
 local found = call('MGET', KEYS[1], KEYS[3])
@@ -19,17 +21,13 @@ if found[1] == value and ARGV[2] == '0' and tonumber(found[2]) then
 end
 
 local proposed = ARGV[5]
-local late, keep, owner = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] ~= '' and ARGV[4] or nil
+local late, keep, owner = tonumber(ARGV[2]), ARGV[3], ARGV[4] ~= '' and ARGV[4] or nil
 local time = call('TIME')
 local clock = math.max(time[1] * 1000000 + time[2], tonumber(proposed or 0))
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local released = 0
 local kept, stays = found[2], nil
 -- include mint
-
-local function hand_on()
-    -- include hand_on
-end
 
 if owner or found[1] ~= value then
     call('ZREM', KEYS[2], value)
@@ -52,7 +50,7 @@ if owner then
         end
     end
 elseif found[1] == value then
-    released = call('DEL', KEYS[1])
+    released = 1 -- if nobody gets it, it is deleted below
 end
 
 if late > 0 then
@@ -67,9 +65,12 @@ if late > 0 then
 end
 if released > 0 and not owner or call('EXISTS', KEYS[1]) == 0 then
     if released > 0 then
-        announce(kept, 'released', value, tonumber(string.match(kept or '', '^%d+') or 0), 0)
+        announce(kept, 'released', value, nil, 0)
     end
-    pcall(hand_on) -- if it cannot be, those who wait find out with their next check
+    -- include hand_on
+    if not heir and released > 0 and not owner then
+        call('DEL', KEYS[1])
+    end
 end
 if released == 0 then
     return -tonumber(call('HGET', KEYS[4], '#broken') or 0)

@@ -210,6 +210,27 @@ static void another_type_in_place_of_a_hold_survives(void **state)
     assert_string_equal(raw(server, "PTTL lock"), "-1");
 }
 
+/* Whoever spoils what stands beside a lock does not keep its holder from giving it back. */
+static void side_keys_of_another_type_do_not_keep_a_release(void **state)
+{
+    (void)state;
+    server = redis_server_start(NULL);
+    open_client(&client);
+    for (const char *kind = "qw"; *kind != '\0'; kind++) {
+        char spoilt[64];
+        snprintf(spoilt, sizeof(spoilt), "%s", side_key(*kind));
+        expect_acquired(0);
+        assert_string_equal(raw(server, "SET %s 1+ KEEPTTL", side_key('f')), "OK");
+        assert_string_equal(raw(server, "ZADD %s 1 somebody", side_key('q')), "1");
+        raw(server, "DEL %s", spoilt);
+        assert_string_equal(raw(server, "RPUSH %s a b c", spoilt), "3");
+        release(&hold);
+        assert_string_equal(raw(server, "EXISTS lock"), "0");
+        raw(server, "DEL %s", side_key('q'));
+        raw(server, "DEL %s", side_key('w'));
+    }
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end_everything)
 
 int main(void)
@@ -223,6 +244,7 @@ int main(void)
         TEST(a_full_server_is_waited_for),
         TEST(another_type_of_key_is_reported_at_once),
         TEST(another_type_in_place_of_a_hold_survives),
+        TEST(side_keys_of_another_type_do_not_keep_a_release),
     };
     return cmocka_run_group_tests_name("unwilling servers", tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static void renew_fence(const script *s, size_t place, int64_t keep, int64_t kno
 {
     char text[64];
     const node_key *kept = script_find(s, place);
-    const char *marks = kept != NULL ? kept->value.bytes : "";
+    const char *marks = kept != NULL ? kept->value.bytes : "+"; /* lost: somebody may wait */
     if (known <= script_read_fence(s, place).last) {
         script_last_at_least(s, script_find(s, place), keep);
         return;

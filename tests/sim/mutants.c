@@ -48,9 +48,7 @@ const char *mutant_change_script(const char *name, const char *body)
 /* ---- All of them ---- */
 
 /* A fence that is the time itself is kept from now on in any case. */
-#define KEPT_FROM_NOW                                                             \
-    EDIT("hand_on", "'PXAT', math.floor(top / 1000) + math.max(keep, 2 * lease)", \
-         "'PX', math.max(keep, 2 * lease)")
+#define KEPT_FROM_NOW EDIT("hand_on", "'PXAT', math.floor(top / 1000) + lasts", "'PX', lasts")
 
 #define LAST          "tonumber(string.match(kept or '', '^%d+') or 0)"
 #define LAST_OR_CLOCK "math.max(clock, " LAST " + 1)"
@@ -201,17 +199,20 @@ const sim_mutant mutants[] = {
                     "call('ZREVRANGEBYSCORE', KEYS[2], '+inf', '0', 'LIMIT', '0', '2')")}},
     {"not-handed-on", "a release leaves the lock to whoever comes", 500,
      .edits = {EDIT("release", "if released > 0 and not owner or call('EXISTS', KEYS[1]) == 0 then",
-                    "if false then")}},
+                    "if released > 0 and not owner then call('DEL', KEYS[1]) elseif false then")}},
     {"queue-unmarked", "a queue begins, but the fence does not say so", 500,
      .edits = {EDIT("acquire", "call('SET', KEYS[3], string.gsub(fence, '^%d+', '%0+'), 'KEEPTTL')",
                     "")}},
+    {"comes-unmarked", "a fence that was evicted comes back without saying that some wait", 500,
+     .first = 402696, .edits = {EDIT("renew", "kept or '+'", "kept or ''")}},
     {"dead-granted", "whoever is in the queue is taken for alive", 500, .first = 4,
      .edits = {EDIT("hand_on", "redis.pcall('PUBSUB', 'NUMSUB', channel)", "{0, 1}")}},
     {"asleep-granted", "who has not been heard from is taken for alive", 1000, .first = 454,
      .edits = {EDIT("hand_on", "tonumber(alive) >= now and", "")}},
     {"publish-counts", "who lives is found out by telling him", 500,
      .edits = {EDIT("hand_on", "redis.pcall('PUBSUB', 'NUMSUB', channel)", PUBLISHED),
-               EDIT("hand_on", "redis.pcall('PUBLISH', channel, string", "type(string")}},
+               EDIT("hand_on", "redis.pcall('PUBLISH', channel, 'g ' .. (string",
+                    "type('g ' .. (string")}},
     {"all-woken", "a release tells everybody who waits", 500,
      .edits = {EDIT("hand_on", "local heir, heir_lease, heir_owner\n",
                     "for _, v in ipairs(call('ZRANGE', KEYS[2], 0, -1)) do redis.pcall('PUBLISH', "
@@ -219,7 +220,7 @@ const sim_mutant mutants[] = {
                     "end local heir, heir_lease, heir_owner\n")}},
     {"skipped-for-good", "who has lost his place gets no other", 500,
      .edits =
-         {EDIT("hand_on", "    call('HDEL', KEYS[4], heir)\n",
+         {EDIT("hand_on", "    redis.pcall('HDEL', KEYS[4], heir)\n",
                "    if heard and (heard.err or heard[2] > 0) then call('HDEL', KEYS[4], heir) "
                "end\n"),
           EDIT("acquire", "    local score = enqueue(held)\n",
