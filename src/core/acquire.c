@@ -228,6 +228,7 @@ void hf__acquire_start(hf__core *core, hf__call *call)
     hold->stage = HF__HOLD_TRYING;
     hold->call = call;
     call->started = core->now;
+    call->gives_way = core->gives_way;
     if (!call->cancelled && !core->closing && hf__reentry_try(hold))
         hf__acquire_hand_out(hold, call);
     else
@@ -280,6 +281,7 @@ void hf__acquire_take(hf_hold *hold, uint64_t fence, hf__instant sent, bool othe
     hold->fence = fence;
     hold->fence_top = fence + hold->range - 1;
     hold->granted = hold->core->now;
+    hold->contended = hold->contended || hold->call->contended || others_wait;
     hf__stats_granted(hold, hold->call);
     hf__reentry_allow(hold);
     hf__watch_renewed(hold, sent);

@@ -294,6 +294,7 @@ void hf__cohort_granted(hf_hold *hold, bool others_wait)
 void hf__cohort_passed_over(hf_hold *hold)
 {
     hf__cohort *cohort = hold->cohort;
+    hold->contended = true;
     if (cohort != NULL && cohort->contender == hold)
         hold->place.passed = true; /* the message has overtaken the grant */
     if (cohort == NULL || cohort->front != hold)

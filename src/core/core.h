@@ -117,6 +117,7 @@ typedef struct hf__call {
     bool cancelled; /* acquire: asked to, perhaps before it was started */
     bool taken;     /* started: it has, or had, what belongs to the call */
     bool done;      /* error.status is the outcome */
+    bool gives_way; /* others need the processor more than its caller, to get the lock */
     hf_error error;
 
     /* The core's own, all zero at the start. */

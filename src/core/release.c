@@ -12,7 +12,7 @@
 #include "core/fail.h"
 #include "core/state.h"
 
-enum { RETRY_MS = 100, RETRY_FINAL_MS = 1000 };
+enum { RETRY_MS = 100, RETRY_FINAL_MS = 1000, LONG_US = 500 };
 
 static hf__request *request_of(hf_hold *hold)
 {
@@ -74,11 +74,18 @@ static void let_go(hf_hold *hold)
     hf__watch_end(hold);
 }
 
+/* Whether others want it who have had the time to fall asleep, and need a processor to wake up. */
+static bool gives_way(const hf_hold *hold)
+{
+    return hold->contended && hf__between(hold->granted, hold->core->now).ns > LONG_US * 1000;
+}
+
 static hf_status release_last(hf_hold *hold, hf__call *call)
 {
     hf__core *core = hold->core;
     hf_status status = HF_OK;
     hold->call = call;
+    core->gives_way = gives_way(hold);
     let_go(hold);
     if (hf__hold_expired(hold)) {
         hf__hold_expire(hold, "");
@@ -95,6 +102,7 @@ static hf_status release_last(hf_hold *hold, hf__call *call)
     hf__release_in_background(hold); /* a lost one too: the server may still have it */
     hf__cohort_leave(hold);
     if (hold->call != NULL) {
+        call->gives_way = core->gives_way;
         call->deadline = hf__after(core->now, core->config.call_timeout);
         hf__timer_set(&core->timers, &call->timer, call->deadline);
     }

@@ -63,8 +63,8 @@ struct hf__driver {
     bool blind;                   /* there is a connection without a descriptor */
     bool ports_changed;           /* since the driver went to sleep: it looks at the wrong things */
     hf__instant sleep_ends;       /* at the latest */
-    hf__instant last_turn;
-    int64_t usual_ns; /* that an answer was waited for, lately */
+    hf__instant last_turn;        /* when the connections were last looked at */
+    int64_t usual_ns;             /* that an answer was waited for, lately */
     bool has_one_processor;
     int kick; /* eventfd that wakes the driver */
     hf__list waiters;

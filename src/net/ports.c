@@ -301,6 +301,7 @@ void hf__engine_look(hf__driver *d)
     struct pollfd entries[HF__LINKS_MAX + 1];
     int links[HF__LINKS_MAX + 1];
     nfds_t count = list_descriptors(d, entries, links);
+    d->last_turn = hf__clock_now();
     if (poll(entries, count, 0) >= 0)
         serve_ready(d, entries, count, links);
 }
@@ -340,11 +341,13 @@ bool hf__engine_expects(const hf__driver *d)
 }
 
 /* A lone caller looks out if answers have lately come from near by; but not if it would keep the
- * only processor from a server that may be waiting for it. */
+ * only processor from a server that may be waiting for it, or any from a process that is woken with
+ * the lock. */
 static bool looks_out(const hf__driver *d)
 {
     bool near = d->usual_ns < NEAR_US * 1000 && !d->has_one_processor;
-    return d->waiters.count > 0 || (d->drivers_call != NULL && near);
+    bool lone = d->drivers_call != NULL && !d->drivers_call->gives_way;
+    return d->waiters.count > 0 || (lone && near);
 }
 
 /* An answer that is not far is cheaper to look out for than to fall asleep and be woken, which may

@@ -64,6 +64,43 @@ static void first_come_first_served(void **state)
     contest_end();
 }
 
+/* Held for that long, and perhaps wanted by others: does the release, or the acquire behind it,
+ * leave the processor to somebody who is woken? */
+static bool gives_way(bool wanted, int held_ms)
+{
+    contest_begin();
+    ACQUIRE(1, "x");
+    EXPECT(1, HF_OK);
+    RELEASE(1);
+    EXPECT(1, HF_OK);
+    RIVAL_ACQUIRES("x", .number = 1);
+    ACQUIRE(2, "x", .wait_ms = 5000);
+    if (wanted)
+        RIVAL_QUEUES("x", .number = 2);
+    rival_release("x", 1);
+    EXPECT(2, HF_OK);
+    if (!wanted) { /* not even by us */
+        RELEASE(2);
+        ACQUIRE(2, "y");
+        EXPECT(2, HF_OK);
+    }
+    ADVANCE_MS(held_ms);
+    RELEASE(2);
+    ACQUIRE(1, "z");
+    bool release_does = S.calls[2].gives_way;
+    assert_true(S.calls[1].gives_way == release_does);
+    contest_end();
+    return release_does;
+}
+
+static void who_wakes_others_with_the_lock_gives_way_to_them(void **state)
+{
+    (void)state;
+    assert_true(gives_way(true, 1));
+    assert_false(gives_way(true, 0));
+    assert_false(gives_way(false, 1));
+}
+
 /* It wants the lock while it is free, but somebody else was first. */
 static void a_free_lock_with_a_queue_goes_to_its_head(void **state)
 {
@@ -338,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_hands_the_lock_on),
         cmocka_unit_test(first_come_first_served),
+        cmocka_unit_test(who_wakes_others_with_the_lock_gives_way_to_them),
         cmocka_unit_test(a_free_lock_with_a_queue_goes_to_its_head),
         cmocka_unit_test(a_waiter_whose_client_is_gone_is_skipped),
         cmocka_unit_test(a_waiter_that_was_not_heard_of_for_a_lease_is_skipped),
