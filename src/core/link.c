@@ -25,7 +25,7 @@
 #include "core/fail.h"
 #include "core/state.h"
 
-enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, NUDGE_MS = 50 };
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, NUDGE_MS = 50, PREFETCH_AHEAD = 2 };
 
 void hf__link_init(hf__server *server, int index)
 {
@@ -315,6 +315,8 @@ void hf__link_answer(hf__link *link, const hf__reply *reply)
     }
     bool fits = hf__request_divide(reply, group, count, parts);
     for (unsigned i = 0; i < count; i++) {
+        if (i + PREFETCH_AHEAD < count)
+            hf__request_prefetch(group[i + PREFETCH_AHEAD]);
         if (!fits || !hf__request_answer(group[i], &parts[i])) {
             fail_senseless(link, group, i, count);
             return;

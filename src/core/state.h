@@ -145,6 +145,7 @@ struct hf_hold {
     bool in_doubt;        /* something that was asked because of it may still reach the server */
     bool copy_lost;       /* an acquire went unanswered on a broken link and may still arrive */
     bool revoked;         /* somebody has asked for it */
+    bool contended;       /* others wanted it when it was granted, or since */
     bool counted;         /* among those that are held, in the statistics */
     bool reenters;
     bool listening;              /* counted in core->listening */
@@ -169,6 +170,15 @@ struct hf_hold {
     unsigned short range; /* how many fences it asks for; once sent, it stays */
     char text[];          /* key, value, owner */
 };
+
+/* Asks for the memory that a renewal touches, from its request to the value: of ten thousand holds
+ * none is in a cache, and to wait for line after line is most of the work. */
+static inline void hf__request_prefetch(const hf__request *request)
+{
+    enum { LINE = 64, LINES = 6 };
+    for (int i = 0; i < LINES; i++)
+        __builtin_prefetch((const char *)request + i * LINE, 1);
+}
 
 struct hf__replicas { /* of a hold; few have it */
     hf_hold *hold;
@@ -215,7 +225,7 @@ struct hf__link {
     hf__timer renew_timer;                    /* to look at the renewals */
     hf__wheel renewals;                       /* those that are planned */
     hf__list overdue;                         /* those whose time has come, until they are sent */
-    hf__instant next_batch;                   /* not before */
+    hf__instant next_round;                   /* of renewals: not before */
     unsigned under_way;                       /* holds whose renewal was sent by the watchdog */
     bool refuses_renewals;                    /* the last one was; it has been logged */
     unsigned failures;                        /* in a row */
@@ -242,7 +252,8 @@ struct hf__server {
     hf__list waiters;             /* holds that queue there, or would if they could */
     bool warned[HF__CHECK_KINDS]; /* of this server process, */
     char warned_run_id[41];
-    bool push_denied; /* it does not let us subscribe */
+    bool push_denied;       /* it does not let us subscribe */
+    hf__instant next_round; /* of renewals, over whichever link: not before */
 
     /* Of a quorum; see standing.c. */
     char run_id[41];         /* of the process that it is now, as far as we know */
@@ -336,6 +347,7 @@ struct hf__core {
     hf__list done; /* calls */
     hf__list queries;
     bool closing;         /* for good */
+    bool gives_way;       /* the last lock that was released has gone to somebody who slept */
     hf__call *close_call; /* until it is done */
     hf__list releasing;   /* holds in that stage, by their second node */
     hf__list untold;      /* listeners for whom there may be news */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The watchdog: renews holds before their lease ends, and notices when one is in danger or lost.
  *
- * Renewals are planned per link and leave in batches: when the first one is due, those that would
- * be due soon go along, up to HF__BATCH_MAX in one script call. So holds that were acquired one
- * after the other fall into step, and ten thousand of them cost less than fifty calls a second.
- * Calls are paced, and only a few are under way at a time, so that neither the server nor those who
- * share it feel a burst; and links do not wait for each other.
+ * Renewals are planned per link and leave in rounds: when the first one is due, those that would
+ * be due soon go along, up to HF__BATCH_MAX in one script call, and up to eight calls at once. So
+ * holds that were acquired one after the other fall into step, and ten thousand of them cost less
+ * than fifty calls a second and few wake-ups. Rounds are paced, and those of different links to one
+ * server keep apart, so that neither the server nor those who share it feel a burst: of the calls
+ * of one connection, Redis reads 16 kB at a time, which are two, before it turns to others. Links
+ * do not wait for each other's answers.
  *
  * A hold is in jeopardy when a renewal is late (it was due `timeout` ago and has not been
  * answered), when the deadline is nearer than the application wished, and when renewals have
@@ -16,10 +18,11 @@
 #include "core/state.h"
 
 enum {
-    PACE_MS = 4,       /* between two calls of a link */
-    UNDER_WAY_MAX = 4, /* calls of a link */
-    AHEAD_DIVISOR = 8, /* of the interval: how much earlier a renewal may leave with others */
-    RETRY_DIVISOR = 4, /* of the interval: pause after a refusal */
+    ROUND_MAX = 8 * HF__BATCH_MAX,
+    LINK_PACE_MS = 4,   /* for each call of a round, until the next one of the link */
+    SERVER_PACE_MS = 1, /* and until one of another link to the same server */
+    AHEAD_DIVISOR = 8,  /* of the interval: how much earlier a renewal may leave with others */
+    RETRY_DIVISOR = 4,  /* of the interval: pause after a refusal */
     RETRY_MIN_MS = 20,
     RETRY_MAX_MS = 1000
 };
@@ -28,13 +31,18 @@ enum {
 
 static bool has_room(const hf__link *link)
 {
-    return link->under_way < UNDER_WAY_MAX * HF__BATCH_MAX;
+    return link->under_way < ROUND_MAX;
+}
+
+static hf__instant next_round(const hf__link *link)
+{
+    return hf__later(link->next_round, link->server->next_round);
 }
 
 /* The timer of a link is left alone if it fires early enough; it looks for itself. */
 static void arm(hf__link *link, hf__instant due)
 {
-    due = hf__later(due, link->next_batch);
+    due = hf__later(due, next_round(link));
     if (!hf__is_never(due) && (!link->renew_timer.set || hf__before(due, link->renew_timer.due)))
         hf__timer_set(&link->core->timers, &link->renew_timer, due);
 }
@@ -67,18 +75,11 @@ static void unplan(hf_hold *hold)
     hold->watch.renewal = HF__RENEWAL_NONE;
 }
 
-/* Asks for the memory of the hold whose turn comes next: of ten thousand none is in a cache, and to
- * wait for line after line is most of the work. */
 static void prefetch_next(const hf__link *link)
 {
-    enum { LINE = 64, LINES = 6 /* from the request of a renewal to the value */ };
     const hf__spoke *next = hf__wheel_peek(&link->renewals);
-    if (next == NULL)
-        return;
-    const hf_hold *hold = HF__ENTRY(next, hf_hold, watch.plan);
-    const char *from = (const char *)&hold->requests[HF__REQUEST_RENEW];
-    for (int i = 0; i < LINES; i++)
-        __builtin_prefetch(from + i * LINE, 1);
+    if (next != NULL)
+        hf__request_prefetch(&HF__ENTRY(next, hf_hold, watch.plan)->requests[HF__REQUEST_RENEW]);
 }
 
 /* Moves one that is due by then to those that are overdue; false: there is none. */
@@ -111,26 +112,29 @@ static void enqueue(hf_hold *hold)
     hf__link_enqueue(&hold->requests[HF__REQUEST_RENEW]);
 }
 
-/* Plain ones first and the others behind them, because calls are made of neighbours. */
-static void send_batch(hf__link *link)
+/* As many calls as may be under way. Plain ones first and the others behind them, because calls are
+ * made of neighbours. */
+static void send_round(hf__link *link)
 {
     hf__instant now = link->core->now;
     const hf_hold *first = HF__ENTRY(hf__list_first(&link->overdue), hf_hold, watch.plan.node);
     hf__instant soon = hf__after(now, (hf__span){first->watch.interval.ns / AHEAD_DIVISOR});
-    hf_hold *others[HF__BATCH_MAX];
-    int other_count = 0;
-    while (link->overdue.count < HF__BATCH_MAX && take_due(link, soon))
+    hf_hold *others[ROUND_MAX];
+    unsigned other_count = 0, room = ROUND_MAX - link->under_way, count = 0;
+    while (link->overdue.count < room && take_due(link, soon))
         continue;
-    for (int i = 0; i < HF__BATCH_MAX && link->overdue.count > 0; i++) {
+    for (; count < room && link->overdue.count > 0; count++) {
         hf_hold *hold = take_overdue(link);
         if (hf__request_is_plain(hold))
             enqueue(hold);
         else
             others[other_count++] = hold;
     }
-    for (int i = 0; i < other_count; i++)
+    for (unsigned i = 0; i < other_count; i++)
         enqueue(others[i]);
-    link->next_batch = hf__after(now, hf__span_ms(PACE_MS));
+    int64_t calls = (count + HF__BATCH_MAX - 1) / HF__BATCH_MAX;
+    link->next_round = hf__after(now, hf__span_ms(calls * LINK_PACE_MS));
+    link->server->next_round = hf__after(now, hf__span_ms(calls * SERVER_PACE_MS));
     hf__link_pump(link);
 }
 
@@ -139,8 +143,8 @@ void hf__watch_renewals(hf__link *link)
     hf__instant now = link->core->now;
     while (take_due(link, now))
         continue;
-    if (link->overdue.count > 0 && has_room(link) && !hf__before(now, link->next_batch))
-        send_batch(link);
+    if (link->overdue.count > 0 && has_room(link) && !hf__before(now, next_round(link)))
+        send_round(link);
     if (link->overdue.count > 0 && has_room(link))
         arm(link, now);
     arm(link, hf__wheel_next(&link->renewals));
@@ -215,7 +219,7 @@ void hf__watch_look(hf_hold *hold)
         next = hf__earlier(hf__earlier(next, late_at(hold)), too_long_at(hold));
     }
     if (hold->watch.renewal == HF__PLANNED &&
-        hf__before(hf__later(hold->watch.plan.due, hold->link->next_batch), next))
+        hf__before(hf__later(hold->watch.plan.due, next_round(hold->link)), next))
         hf__timer_clear(&hold->core->timers, &hold->timer); /* the renewal comes first */
     else
         hf__timer_set(&hold->core->timers, &hold->timer, next);

@@ -190,7 +190,10 @@ void *hf__engine_run_background(void *arg)
             park_until(d, HF__NEVER); /* whoever leaves last sees to what is left */
             park(d);
         } else if (!hf__before(now, hf__core_wake(d->core))) {
-            hf__engine_look_if_idle(d);
+            if (hf__engine_expects(d))
+                hf__engine_look(d); /* what has come since saves a wake-up of its own */
+            else
+                hf__engine_look_if_idle(d);
             hf__engine_step_outside(d, &(hf__event){.kind = HF__EVENT_TICK});
         } else if (hf__engine_expects(d) &&
                    (hf__operations_under_way(d) || !hf__before(now, rested))) {

@@ -29,7 +29,7 @@
 #include "node.h"
 
 enum {
-    STAGE_CALLS = 520,
+    STAGE_CALLS = 720,
     STAGE_TOLD = 1200,
     STAGE_WIRES = HF_SERVERS_MAX * (HF_LINKS_MAX + 1),
     STAGE_UNLIMITED = -1

@@ -80,18 +80,16 @@ static void slow_answers_do_not_shift_it(void **state)
 
 /* ---- In what company ---- */
 
-static void many_are_renewed_in_few_calls_at_a_pace(void **state)
+static void many_are_renewed_in_few_calls(void **state)
 {
     (void)state;
     SETUP();
     acquire_many(250);
-    ADVANCE_MS(3000 + 20);
+    ADVANCE_MS(3000);
     assert_int_equal(S.node.renewals, 4);
     for (int i = 0; i < 3; i++)
         assert_int_equal(S.node.batches[i].holds, HF__BATCH_MAX);
     assert_int_equal(S.node.batches[3].holds, 250 - 3 * HF__BATCH_MAX);
-    for (int i = 1; i < 4; i++)
-        assert_in_range(S.node.batches[i].at_ms - S.node.batches[i - 1].at_ms, 4, 8);
     ADVANCE_MS(27000);
     assert_int_equal(S.node.renewals, 4 * 10);
     assert_int_equal(S.node.renewed, 250 * 10);
@@ -121,20 +119,54 @@ static void those_that_are_due_soon_go_along(void **state)
     FINISH();
 }
 
-static void four_calls_are_under_way_at_most(void **state)
+enum { HERD = 700 };
+
+static void eight_calls_are_a_round_and_the_next_has_a_distance(void **state)
 {
     (void)state;
     SETUP();
-    acquire_many(510);
+    acquire_many(HERD);
+    ADVANCE_MS(3000);
+    assert_int_equal(S.node.renewals, 8);
+    assert_int_equal(S.node.renewed, 8 * HF__BATCH_MAX);
+    ADVANCE_MS(8 * 4 - 1);
+    assert_int_equal(S.node.renewals, 8);
+    ADVANCE_MS(1);
+    assert_int_equal(S.node.renewed, HERD);
+    expect_all_safe(HERD);
+    FINISH();
+}
+
+static void rounds_of_different_links_keep_apart(void **state)
+{
+    (void)state;
+    SETUP(.links = 2);
+    acquire_many(200); /* about half of them over each: two calls */
+    ADVANCE_MS(3000);
+    assert_int_equal(S.node.renewals, 2);
+    ADVANCE_MS(1);
+    assert_int_equal(S.node.renewals, 2);
+    ADVANCE_MS(1);
+    assert_int_equal(S.node.renewals, 4);
+    assert_int_equal(S.node.renewed, 200);
+    expect_all_safe(200);
+    FINISH();
+}
+
+static void eight_calls_are_under_way_at_most(void **state)
+{
+    (void)state;
+    SETUP();
+    acquire_many(HERD);
     S.mute = true;
     ADVANCE_MS(3000 + 200);
-    assert_int_equal(S.node.renewals, 4);
-    assert_int_equal(S.node.renewed, 4 * HF__BATCH_MAX);
+    assert_int_equal(S.node.renewals, 8);
+    assert_int_equal(S.node.renewed, 8 * HF__BATCH_MAX);
     S.mute = false;
     stage_run();
     ADVANCE_MS(20);
-    assert_int_equal(S.node.renewed, 510);
-    expect_all_safe(510);
+    assert_int_equal(S.node.renewed, HERD);
+    expect_all_safe(HERD);
     FINISH();
 }
 
@@ -142,11 +174,11 @@ static void a_release_is_not_behind_all_of_them(void **state)
 {
     (void)state;
     SETUP();
-    acquire_many(510);
+    acquire_many(HERD);
     ADVANCE_MS(3000);
-    RELEASE(1); /* between two calls of the watchdog */
+    RELEASE(1); /* between two rounds of the watchdog */
     EXPECT(1, HF_OK);
-    assert_true(S.node.renewed < 510);
+    assert_true(S.node.renewed < HERD);
     EXPECT_NO_KEY("lock-1");
     FINISH();
 }
@@ -160,10 +192,11 @@ static void owners_are_renewed_along_with_threads(void **state)
         snprintf(name, sizeof(name), "lock-%d", i);
         ACQUIRE(i, name, RENEWED, .owner = i % 3 != 0 ? "order 66" : NULL);
     }
-    ADVANCE_MS(30000 + 100); /* the second call of each round is a little later */
+    ADVANCE_MS(30000);
     assert_int_equal(S.node.renewed, 120 * 10);
-    assert_int_equal(S.node.renewals, 2 * 2 * 10); /* calls for plain ones, and for owners */
-    assert_int_equal(S.node.batches[0].holds + S.node.batches[1].holds, HF__BATCH_MAX);
+    assert_int_equal(S.node.renewals, 3 * 10); /* one for plain ones, two for owners */
+    assert_int_equal(S.node.batches[0].holds, 40);
+    assert_int_equal(S.node.batches[1].holds, HF__BATCH_MAX);
     expect_all_safe(120);
     FINISH();
 }
@@ -198,7 +231,7 @@ static void a_stalled_link_delays_nobody_else(void **state)
     S.stalled = S.wires[0].open ? 1 : 2; /* from now on */
     ACQUIRE(2, "foo", RENEWED);
     EXPECT(2, HF_OK);
-    ADVANCE_MS(3000);
+    ADVANCE_MS(3000 + 1); /* as far as links keep apart */
     assert_int_equal(S.node.renewals, 1);
     ADVANCE_MS(5000);
     assert_int_equal(S.node.renewals, 2);
@@ -306,9 +339,11 @@ int main(void)
         cmocka_unit_test(renews_after_eight_of_ten_seconds),
         cmocka_unit_test(does_not_renew_if_not_asked_to),
         cmocka_unit_test(slow_answers_do_not_shift_it),
-        cmocka_unit_test(many_are_renewed_in_few_calls_at_a_pace),
+        cmocka_unit_test(many_are_renewed_in_few_calls),
         cmocka_unit_test(those_that_are_due_soon_go_along),
-        cmocka_unit_test(four_calls_are_under_way_at_most),
+        cmocka_unit_test(eight_calls_are_a_round_and_the_next_has_a_distance),
+        cmocka_unit_test(rounds_of_different_links_keep_apart),
+        cmocka_unit_test(eight_calls_are_under_way_at_most),
         cmocka_unit_test(a_release_is_not_behind_all_of_them),
         cmocka_unit_test(owners_are_renewed_along_with_threads),
         cmocka_unit_test(calls_that_waited_for_a_connection_share_calls_too),
