@@ -18,14 +18,14 @@ class Guard(Running):
         return running, [self.wait_for('outer'), self.wait_for('inner')]
 
     def test_kills_a_stubborn_command_and_its_child_if_holdfast_is_killed(self):
-        running, pids = self.start_stubborn('--ttl', '1.5')
+        running, pids = self.start_stubborn('--ttl', '4')
         lease_end = self.wait_for_renewal()
         running.kill()
         self.dies_before(pids, lease_end)
         self.assertTrue(self.is_held(), 'the lease is still there')
 
     def test_the_same_late_in_the_lease(self):
-        running, pids = self.start_stubborn('--ttl', '1.5', '--timeout', '0.3', '--kill-after', '0.4')
+        running, pids = self.start_stubborn('--ttl', '4', '--timeout', '0.3', '--kill-after', '0.4')
         lease_end = self.wait_for_renewal()
         self.server.pause()
         wait_until(lambda: time.time() * 1000 > lease_end - 300, 'little time')
@@ -47,7 +47,7 @@ class Guard(Running):
         wait_until(lambda: not is_alive(pid), 'the end of the command', 5)
 
     def test_kills_if_holdfast_is_stopped(self):
-        running, pids = self.start_stubborn('--ttl', '1.5')
+        running, pids = self.start_stubborn('--ttl', '4')
         lease_end = self.wait_for_renewal()
         running.send_signal(signal.SIGSTOP)
         self.dies_before(pids, lease_end)
@@ -79,7 +79,7 @@ class Guard(Running):
         self.wait_for('end')
 
     def test_ends_only_the_command_in_the_foreground(self):
-        running = self.start('--foreground', '--ttl', '1.5', self.lock, '--', 'bash', '-c', STUBBORN)
+        running = self.start('--foreground', '--ttl', '4', self.lock, '--', 'bash', '-c', STUBBORN)
         outer, inner = self.wait_for('outer'), self.wait_for('inner')
         lease_end = self.wait_for_renewal()
         running.kill()

@@ -24,7 +24,7 @@ class Loss(Running):
         return running, [self.wait_for('outer'), self.wait_for('inner')]
 
     def test_of_a_silent_server_kills_before_the_lease_ends(self):
-        running, pids = self.start_stubborn('--ttl', '1.5', '--timeout', '0.3')
+        running, pids = self.start_stubborn('--ttl', '4', '--timeout', '0.3')
         lease_end = self.wait_for_renewal()
         self.server.pause()
         self.dies_before(pids, lease_end)
@@ -32,7 +32,7 @@ class Loss(Running):
         self.assertIn('could not be renewed', error)
 
     def test_needs_no_guard_for_that(self):
-        running, pids = self.start_stubborn('--ttl', '1.5', '--timeout', '0.3')
+        running, pids = self.start_stubborn('--ttl', '4', '--timeout', '0.3')
         os.kill(self.guard_of(running), signal.SIGKILL)
         lease_end = self.wait_for_renewal()
         self.server.pause()
@@ -104,7 +104,7 @@ class Loss(Running):
         self.assertEqual(self.text('told'), '')
 
     def test_kill_before_the_end_of_the_lease_if_wanted(self):
-        running, pids = self.start_stubborn('--ttl', '1', '--timeout', '0.3', '--on-lost', 'kill')
+        running, pids = self.start_stubborn('--ttl', '4', '--timeout', '0.3', '--on-lost', 'kill')
         lease_end = self.wait_for_renewal()
         self.server.pause()
         self.dies_before(pids, lease_end)
