@@ -154,9 +154,7 @@ void check_leftovers(world *w)
  * given up releasing it. */
 void check_leaks(world *w)
 {
-    bool paused = w->server_paused_until_ns > 0 &&
-                  w->run.now_ns < w->server_paused_until_ns + MS(3 * w->plan.lease_max_ms);
-    bool excused = w->plan.very_late || paused ||
+    bool excused = net_may_be_late(w) ||
                    (w->gave_up_ns > 0 && w->run.now_ns - w->gave_up_ns < MS(w->plan.lease_min_ms));
     server_set_clock(w);
     queues_look(w);

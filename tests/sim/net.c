@@ -20,6 +20,14 @@ static int64_t late_ns(world *w, bool to_server)
     return MS(1) / 10 * draw_between(w, 1, longest_ms * 10);
 }
 
+/* What comes while the server stands still waits in its sockets. */
+bool net_may_be_late(const world *w)
+{
+    int64_t after_ms = 3 * w->plan.lease_max_ms;
+    return w->plan.very_late || (w->server_paused_until_ns > 0 &&
+                                 w->run.now_ns < w->server_paused_until_ns + MS(after_ms));
+}
+
 /* What the server tells on a subscription may be late for reasons of its own. */
 static int64_t delay_ns(world *w, bool to_server, bool pushed)
 {

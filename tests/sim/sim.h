@@ -103,6 +103,7 @@ void net_close(world *world, int client, int link); /* by the client */
 void net_send(world *world, int client, int link, const char *bytes, size_t count);
 void net_break(world *world, int wire, bool client_learns);
 void net_break_all(world *world, bool clients_learn, bool subscribed_too);
+bool net_may_be_late(const world *world); /* by more than a lease, on the way to the server */
 int net_subscription(const world *world, int client); /* its wire; -1: none */
 void net_handle(world *world, sim_event *event);
 void net_collect(world *world); /* what the server has said */
