@@ -118,7 +118,7 @@ typedef struct sim_clerk {
     int name;
     int64_t ids_seen[IDS_NAMES]; /* the end of the highest block that it was given */
     int64_t count, seen, told_before;
-    bool excused; /* nothing was promised when it asked */
+    bool excused; /* nothing was promised when it asked, or since */
     /* Stock. */
     int item, order, renewed;
 } sim_clerk;
