@@ -344,6 +344,9 @@ static void timer_due(hf__core *core, hf__timer *timer)
     case HF__TIMER_RENEWALS:
         hf__watch_renewals(HF__ENTRY(timer, hf__link, renew_timer));
         return;
+    case HF__TIMER_LOOK:
+        hf__watch_look_at_all(HF__ENTRY(timer, hf__link, look_timer));
+        return;
     case HF__TIMER_OBSERVER:
         hf__observer_timer(timer);
         return;

@@ -25,7 +25,7 @@
 #include "core/fail.h"
 #include "core/state.h"
 
-enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, NUDGE_MS = 50, PREFETCH_AHEAD = 2 };
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000, NUDGE_MS = 50 };
 
 void hf__link_init(hf__server *server, int index)
 {
@@ -35,8 +35,10 @@ void hf__link_init(hf__server *server, int index)
     link->kind = hf__link_kind_at(server, index);
     link->timer.kind = HF__TIMER_LINK;
     link->renew_timer.kind = HF__TIMER_RENEWALS;
+    link->look_timer.kind = HF__TIMER_LOOK;
     hf__wheel_init(&link->renewals);
     hf__list_init(&link->overdue);
+    hf__list_init(&link->under_way);
     hf__list_init(&link->waiting);
     hf__list_init(&link->in_flight);
 }
@@ -310,13 +312,12 @@ void hf__link_answer(hf__link *link, const hf__reply *reply)
     for (unsigned i = 0; i < count; i++) {
         hf__node *node = hf__list_first(&link->in_flight);
         group[i] = HF__ENTRY(node, hf__request, node);
+        hf__request_prefetch(group[i]);
         hf__list_remove(&link->in_flight, node);
         group[i]->place = HF__IDLE;
     }
     bool fits = hf__request_divide(reply, group, count, parts);
     for (unsigned i = 0; i < count; i++) {
-        if (i + PREFETCH_AHEAD < count)
-            hf__request_prefetch(group[i + PREFETCH_AHEAD]);
         if (!fits || !hf__request_answer(group[i], &parts[i])) {
             fail_senseless(link, group, i, count);
             return;

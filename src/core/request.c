@@ -233,8 +233,8 @@ static const hf__request *behind(const hf__list *waiting, const hf__request *req
 /* Only renewals share a call, and only those for the same script. */
 static bool joins(const hf__request *request, const extent *e)
 {
-    return request->kind == HF__REQUEST_RENEW && e->requests < HF__BATCH_MAX &&
-           is_refresh(request) == e->refresh;
+    return request->kind == HF__REQUEST_RENEW && is_refresh(request) == e->refresh &&
+           e->requests < (e->refresh ? HF__BATCH_MAX : HF__BATCH_SLOW);
 }
 
 static extent measure(const hf__list *waiting, const hf__request *first)

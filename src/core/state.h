@@ -42,7 +42,9 @@ typedef enum hf__request_kind {
 typedef enum hf__request_place { HF__IDLE, HF__WAITING, HF__IN_FLIGHT } hf__request_place;
 
 enum {
-    HF__BATCH_MAX = 64,  /* renewals in one script call: it must not keep the server for long */
+    /* Renewals in one script call, which must not keep the server for 500 us. */
+    HF__BATCH_MAX = 70,  /* of refresh, */
+    HF__BATCH_SLOW = 24, /* and of renew, which takes more than twice the time for each */
     HF__LOOK_CLOSER = -1 /* instead of the remaining ms: refresh leaves this one to renew */
 };
 
@@ -84,11 +86,11 @@ typedef struct hf__listener { /* of a handle: whom to tell, and what they know *
     hf__node node;      /* in core->untold, while there may be news */
 } hf__listener;
 
-/* Where the next renewal of a hold is: nowhere, in link->renewals, in link->overdue, or sent. */
+/* Where the next renewal of a hold is: nowhere, or in link->renewals, overdue or under_way. */
 typedef enum hf__renewal { HF__RENEWAL_NONE, HF__PLANNED, HF__OVERDUE, HF__UNDER_WAY } hf__renewal;
 
 typedef struct hf__watch { /* what the watchdog knows about a hold */
-    hf__spoke plan;        /* planned: when it is to leave; overdue: its node */
+    hf__spoke plan;        /* planned: when it is to leave; overdue and under way: its node */
     hf__span interval;     /* 0: no renewal by itself */
     hf__span timeout;
     hf__span warn;
@@ -111,14 +113,10 @@ typedef struct hf__place { /* of a hold in the queue at the server; see queue.c 
  * room for. */
 struct hf_hold {
     void *client;           /* of the api room */
-    hf_hold *outer;         /* a re-entrant handle: the hold it belongs to; nothing else but `node`,
-                               `listener` and `core` is used then */
     hf__node node;          /* in core->holds, at last in core->dead; a handle in outer->inners */
     hf__node releasing;     /* in core->releasing, while in that stage */
     hf__node bucket;        /* in core->table, while held by a thread that may re-enter */
     hf__list inners;        /* re-entrant handles */
-    hf__ballot *ballot;     /* on several servers: its votes; see quorum.h */
-    hf__vote *vote;         /* it is one of those itself */
     hf__replicas *replicas; /* that must have acknowledged its grant; NULL: none */
     hf__node numbered;      /* in core->numbers, from the first request on */
     hf__place place;
@@ -136,7 +134,11 @@ struct hf_hold {
     hf__request requests[HF__OWN_REQUESTS];
 
     hf__core *core;
+    hf_hold *outer; /* a re-entrant handle: the hold it belongs to; nothing else but `node`,
+                       `listener` and `core` is used then */
     hf__link *link;
+    hf__ballot *ballot; /* on several servers: its votes; see quorum.h */
+    hf__vote *vote;     /* it is one of those itself */
     unsigned char stage;
     unsigned char reason; /* of the state: hf_reason */
     bool attaching;       /* held by a token that somebody here wants to take up; see attach.c */
@@ -226,7 +228,8 @@ struct hf__link {
     hf__wheel renewals;                       /* those that are planned */
     hf__list overdue;                         /* those whose time has come, until they are sent */
     hf__instant next_round;                   /* of renewals: not before */
-    unsigned under_way;                       /* holds whose renewal was sent by the watchdog */
+    hf__list under_way;                       /* holds whose renewal was sent by the watchdog */
+    hf__timer look_timer;                     /* to look at the state of all these */
     bool refuses_renewals;                    /* the last one was; it has been logged */
     unsigned failures;                        /* in a row */
     hf__instant last_failure;                 /* of an attempt to connect */
@@ -380,6 +383,7 @@ enum {
     HF__TIMER_CALL,
     HF__TIMER_HOLD,
     HF__TIMER_RENEWALS,
+    HF__TIMER_LOOK,
     HF__TIMER_COHORT,
     HF__TIMER_OBSERVER,
     HF__TIMER_SERVER
@@ -613,8 +617,9 @@ void hf__stats_released(hf_hold *hold, bool released, hf_reason otherwise); /* t
 void hf__watch_renewed(hf_hold *hold, hf__instant sent); /* or granted */
 void hf__watch_refused(hf_hold *hold);                   /* try again soon */
 void hf__watch_end(hf_hold *hold);
-void hf__watch_look(hf_hold *hold);      /* what its state is now */
-void hf__watch_renewals(hf__link *link); /* the time of some has come */
+void hf__watch_look(hf_hold *hold);         /* what its state is now */
+void hf__watch_look_at_all(hf__link *link); /* whose renewals are overdue or under way */
+void hf__watch_renewals(hf__link *link);    /* the time of some has come */
 
 /* replicas.c: grants that replicas must have too */
 hf__link *hf__careful_link(hf__server *server); /* on which nothing waits behind a WAIT but WAITs */

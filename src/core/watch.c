@@ -4,21 +4,27 @@
  * Renewals are planned per link and leave in rounds: when the first one is due, those that would
  * be due soon go along, up to HF__BATCH_MAX in one script call, and up to eight calls at once. So
  * holds that were acquired one after the other fall into step, and ten thousand of them cost less
- * than fifty calls a second and few wake-ups. Rounds are paced, and those of different links to one
- * server keep apart, so that neither the server nor those who share it feel a burst: of the calls
- * of one connection, Redis reads 16 kB at a time, which are two, before it turns to others. Links
- * do not wait for each other's answers.
+ * than fifty calls a second and few wake-ups. The first call of a long round is a short one: it
+ * finds a server with cold caches, which takes twice the time for each. Rounds are paced, and those
+ * of different links to one server keep apart, so that neither the server nor those who share it
+ * feel a burst: of the calls of one connection, Redis reads 16 kB at a time, which are two, before
+ * it turns to others. Links do not wait for each other's answers.
  *
  * A hold is in jeopardy when a renewal is late (it was due `timeout` ago and has not been
  * answered), when the deadline is nearer than the application wished, and when renewals have
  * stopped because it was held for too long. It is lost when the deadline has passed, whatever the
- * server does. A timer looks at the state when something may be wrong; while the next renewal is
- * still to come and nothing can happen before it, none is needed, which saves most of the work. */
+ * server does. A timer looks at the state when something may be wrong. While the next renewal is
+ * still to come and nothing can happen before it, none is needed; and those whose renewals are
+ * under way share one of their link, which goes off when something may be wrong with the first of
+ * them. That saves most of the work. */
 #include "base/mutant.h"
 #include "core/state.h"
 
 enum {
-    ROUND_MAX = 8 * HF__BATCH_MAX,
+    CALLS_MAX = 8, /* of a round */
+    FIRST_MAX = 24,
+    ROUND_MAX = FIRST_MAX + (CALLS_MAX - 1) * HF__BATCH_MAX,
+    SLOW_MAX = CALLS_MAX * HF__BATCH_SLOW,
     LINK_PACE_MS = 4,   /* for each call of a round, until the next one of the link */
     SERVER_PACE_MS = 1, /* and until one of another link to the same server */
     AHEAD_DIVISOR = 8,  /* of the interval: how much earlier a renewal may leave with others */
@@ -31,7 +37,7 @@ enum {
 
 static bool has_room(const hf__link *link)
 {
-    return link->under_way < ROUND_MAX;
+    return link->under_way.count < ROUND_MAX;
 }
 
 static hf__instant next_round(const hf__link *link)
@@ -67,7 +73,7 @@ static void unplan(hf_hold *hold)
         hf__list_remove(&link->overdue, &hold->watch.plan.node);
         break;
     case HF__UNDER_WAY:
-        link->under_way--;
+        hf__list_remove(&link->under_way, &hold->watch.plan.node);
         if (link->overdue.count > 0)
             arm(link, link->core->now); /* there is room again */
         break;
@@ -101,8 +107,8 @@ static hf_hold *take_overdue(hf__link *link)
     hf__node *node = hf__list_first(&link->overdue);
     hf_hold *hold = HF__ENTRY(node, hf_hold, watch.plan.node);
     hf__list_remove(&link->overdue, node);
+    hf__list_append(&link->under_way, node);
     hold->watch.renewal = HF__UNDER_WAY;
-    link->under_way++;
     return hold;
 }
 
@@ -112,6 +118,11 @@ static void enqueue(hf_hold *hold)
     hf__link_enqueue(&hold->requests[HF__REQUEST_RENEW]);
 }
 
+static int64_t calls_for(size_t count, size_t most)
+{
+    return (int64_t)((count + most - 1) / most);
+}
+
 /* As many calls as may be under way. Plain ones first and the others behind them, because calls are
  * made of neighbours. */
 static void send_round(hf__link *link)
@@ -119,20 +130,24 @@ static void send_round(hf__link *link)
     hf__instant now = link->core->now;
     const hf_hold *first = HF__ENTRY(hf__list_first(&link->overdue), hf_hold, watch.plan.node);
     hf__instant soon = hf__after(now, (hf__span){first->watch.interval.ns / AHEAD_DIVISOR});
-    hf_hold *others[ROUND_MAX];
-    unsigned other_count = 0, room = ROUND_MAX - link->under_way, count = 0;
+    hf_hold *others[SLOW_MAX];
+    size_t room = ROUND_MAX - link->under_way.count, plain_count = 0, other_count = 0;
     while (link->overdue.count < room && take_due(link, soon))
         continue;
-    for (; count < room && link->overdue.count > 0; count++) {
+    bool is_long = link->overdue.count > HF__BATCH_MAX;
+    while (plain_count + other_count < room && other_count < SLOW_MAX && link->overdue.count > 0) {
         hf_hold *hold = take_overdue(link);
-        if (hf__request_is_plain(hold))
-            enqueue(hold);
-        else
+        if (!hf__request_is_plain(hold)) {
             others[other_count++] = hold;
+            continue;
+        }
+        enqueue(hold);
+        if (++plain_count == FIRST_MAX && is_long)
+            hf__link_pump(link);
     }
-    for (unsigned i = 0; i < other_count; i++)
+    for (size_t i = 0; i < other_count; i++)
         enqueue(others[i]);
-    int64_t calls = (count + HF__BATCH_MAX - 1) / HF__BATCH_MAX;
+    int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW);
     link->next_round = hf__after(now, hf__span_ms(calls * LINK_PACE_MS));
     link->server->next_round = hf__after(now, hf__span_ms(calls * SERVER_PACE_MS));
     hf__link_pump(link);
@@ -193,6 +208,36 @@ static void stop_renewals(hf_hold *hold)
         hf__link_withdraw(&hold->requests[HF__REQUEST_RENEW]);
 }
 
+static void look_at(hf_hold *hold, hf__instant when)
+{
+    hf__link *link = hold->link;
+    hf__timers *timers = &hold->core->timers;
+    bool with_others = hold->watch.renewal == HF__OVERDUE || hold->watch.renewal == HF__UNDER_WAY;
+    bool after_renewal = hold->watch.renewal == HF__PLANNED &&
+                         hf__before(hf__later(hold->watch.plan.due, next_round(link)), when);
+    if (with_others && (!link->look_timer.set || hf__before(when, link->look_timer.due)))
+        hf__timer_set(timers, &link->look_timer, when);
+    if (with_others || after_renewal)
+        hf__timer_clear(timers, &hold->timer);
+    else
+        hf__timer_set(timers, &hold->timer, when);
+}
+
+/* To look at one may end it, and others with it; so each has its own timer for that. */
+static void look_now(hf__list *holds)
+{
+    for (hf__node *n = hf__list_first(holds); n != NULL; n = hf__list_next(holds, n)) {
+        hf_hold *hold = HF__ENTRY(n, hf_hold, watch.plan.node);
+        hf__timer_set(&hold->core->timers, &hold->timer, hold->core->now);
+    }
+}
+
+void hf__watch_look_at_all(hf__link *link)
+{
+    look_now(&link->overdue);
+    look_now(&link->under_way);
+}
+
 /* What its state is now, and when to look again. */
 void hf__watch_look(hf_hold *hold)
 {
@@ -218,11 +263,7 @@ void hf__watch_look(hf_hold *hold)
         set_state(hold, HF_SAFE, HF_REASON_NONE);
         next = hf__earlier(hf__earlier(next, late_at(hold)), too_long_at(hold));
     }
-    if (hold->watch.renewal == HF__PLANNED &&
-        hf__before(hf__later(hold->watch.plan.due, next_round(hold->link)), next))
-        hf__timer_clear(&hold->core->timers, &hold->timer); /* the renewal comes first */
-    else
-        hf__timer_set(&hold->core->timers, &hold->timer, next);
+    look_at(hold, next);
 }
 
 /* ---- What happens to a hold ---- */
@@ -245,6 +286,7 @@ void hf__watch_refused(hf_hold *hold)
         pause = hf__span_ms(RETRY_MAX_MS);
     unplan(hold);
     plan(hold, hf__after(hold->core->now, pause));
+    hf__timer_set(&hold->core->timers, &hold->timer, hold->core->now); /* for when to look again */
 }
 
 void hf__watch_end(hf_hold *hold)

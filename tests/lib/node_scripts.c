@@ -208,10 +208,13 @@ static void begin_batch(script *s, size_t holds)
     node->renewed += (int)holds;
 }
 
+enum { REFRESH_MAX = 70, RENEW_MAX = 24 }; /* as docs/wire.md says */
+
 static void run_renew(script *s)
 {
     size_t holds = s->argument_count / 5, at = 0;
-    node_expect(holds >= 1 && s->argument_count % 5 == 0, "renew takes five arguments for each");
+    node_expect(holds >= 1 && holds <= RENEW_MAX && s->argument_count % 5 == 0,
+                "renew takes five arguments for each of a few");
     begin_batch(s, holds);
     say_array(s->out, holds);
     for (size_t i = 0; i < holds; i++) {
@@ -248,8 +251,6 @@ static void run_confirm(script *s)
 }
 
 /* ---- Refresh: locks, notes; values, leases or one for all ---- */
-
-enum { REFRESH_MAX = 64 }; /* as docs/wire.md says */
 
 static bool refresh(script *s, size_t index, size_t holds)
 {

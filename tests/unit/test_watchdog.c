@@ -80,18 +80,32 @@ static void slow_answers_do_not_shift_it(void **state)
 
 /* ---- In what company ---- */
 
+enum { FIRST = 24, ROUND = FIRST + 7 * HF__BATCH_MAX, HERD = 700 };
+
+static void a_callful_is_renewed_in_one(void **state)
+{
+    (void)state;
+    SETUP();
+    acquire_many(HF__BATCH_MAX);
+    ADVANCE_MS(3000);
+    assert_int_equal(S.node.renewals, 1);
+    assert_int_equal(S.node.batches[0].holds, HF__BATCH_MAX);
+    FINISH();
+}
+
 static void many_are_renewed_in_few_calls(void **state)
 {
     (void)state;
     SETUP();
     acquire_many(250);
     ADVANCE_MS(3000);
-    assert_int_equal(S.node.renewals, 4);
-    for (int i = 0; i < 3; i++)
+    assert_int_equal(S.node.renewals, 5);
+    assert_int_equal(S.node.batches[0].holds, FIRST);
+    for (int i = 1; i < 4; i++)
         assert_int_equal(S.node.batches[i].holds, HF__BATCH_MAX);
-    assert_int_equal(S.node.batches[3].holds, 250 - 3 * HF__BATCH_MAX);
+    assert_int_equal(S.node.batches[4].holds, 250 - FIRST - 3 * HF__BATCH_MAX);
     ADVANCE_MS(27000);
-    assert_int_equal(S.node.renewals, 4 * 10);
+    assert_int_equal(S.node.renewals, 5 * 10);
     assert_int_equal(S.node.renewed, 250 * 10);
     expect_all_safe(250);
     assert_int_equal(node_count(&S.node), 250);
@@ -119,8 +133,6 @@ static void those_that_are_due_soon_go_along(void **state)
     FINISH();
 }
 
-enum { HERD = 700 };
-
 static void eight_calls_are_a_round_and_the_next_has_a_distance(void **state)
 {
     (void)state;
@@ -128,7 +140,7 @@ static void eight_calls_are_a_round_and_the_next_has_a_distance(void **state)
     acquire_many(HERD);
     ADVANCE_MS(3000);
     assert_int_equal(S.node.renewals, 8);
-    assert_int_equal(S.node.renewed, 8 * HF__BATCH_MAX);
+    assert_int_equal(S.node.renewed, ROUND);
     ADVANCE_MS(8 * 4 - 1);
     assert_int_equal(S.node.renewals, 8);
     ADVANCE_MS(1);
@@ -141,13 +153,13 @@ static void rounds_of_different_links_keep_apart(void **state)
 {
     (void)state;
     SETUP(.links = 2);
-    acquire_many(200); /* about half of them over each: two calls */
+    acquire_many(200); /* about half of them over each: two calls, and a short one before them */
     ADVANCE_MS(3000);
-    assert_int_equal(S.node.renewals, 2);
+    assert_int_equal(S.node.renewals, 3);
     ADVANCE_MS(1);
-    assert_int_equal(S.node.renewals, 2);
+    assert_int_equal(S.node.renewals, 3);
     ADVANCE_MS(1);
-    assert_int_equal(S.node.renewals, 4);
+    assert_int_equal(S.node.renewals, 6);
     assert_int_equal(S.node.renewed, 200);
     expect_all_safe(200);
     FINISH();
@@ -161,7 +173,7 @@ static void eight_calls_are_under_way_at_most(void **state)
     S.mute = true;
     ADVANCE_MS(3000 + 200);
     assert_int_equal(S.node.renewals, 8);
-    assert_int_equal(S.node.renewed, 8 * HF__BATCH_MAX);
+    assert_int_equal(S.node.renewed, ROUND);
     S.mute = false;
     stage_run();
     ADVANCE_MS(20);
@@ -194,10 +206,31 @@ static void owners_are_renewed_along_with_threads(void **state)
     }
     ADVANCE_MS(30000);
     assert_int_equal(S.node.renewed, 120 * 10);
-    assert_int_equal(S.node.renewals, 3 * 10); /* one for plain ones, two for owners */
-    assert_int_equal(S.node.batches[0].holds, 40);
-    assert_int_equal(S.node.batches[1].holds, HF__BATCH_MAX);
+    assert_int_equal(S.node.renewals, 6 * 10); /* two for plain ones, four for owners */
+    assert_int_equal(S.node.batches[0].holds, FIRST);
+    assert_int_equal(S.node.batches[1].holds, 40 - FIRST);
+    assert_int_equal(S.node.batches[2].holds, HF__BATCH_SLOW);
     expect_all_safe(120);
+    FINISH();
+}
+
+static void owners_have_shorter_rounds(void **state)
+{
+    (void)state;
+    char name[32];
+    SETUP();
+    for (int i = 1; i <= 300; i++) {
+        snprintf(name, sizeof(name), "lock-%d", i);
+        ACQUIRE(i, name, RENEWED, .owner = "order 66");
+    }
+    ADVANCE_MS(3000);
+    assert_int_equal(S.node.renewals, 8);
+    assert_int_equal(S.node.renewed, 8 * HF__BATCH_SLOW);
+    ADVANCE_MS(8 * 4 - 1);
+    assert_int_equal(S.node.renewals, 8);
+    ADVANCE_MS(1);
+    assert_int_equal(S.node.renewed, 300);
+    expect_all_safe(300);
     FINISH();
 }
 
@@ -218,8 +251,8 @@ static void calls_that_waited_for_a_connection_share_calls_too(void **state)
     ADVANCE_MS(1100);
     for (int i = 1; i <= 150; i++)
         EXPECT(i, HF_OK);
-    assert_int_equal(S.node.renewals, 3);
-    assert_int_equal(S.node.batches[0].holds, HF__BATCH_MAX);
+    assert_int_equal(S.node.renewals, 7);
+    assert_int_equal(S.node.batches[0].holds, HF__BATCH_SLOW);
     FINISH();
 }
 
@@ -339,6 +372,7 @@ int main(void)
         cmocka_unit_test(renews_after_eight_of_ten_seconds),
         cmocka_unit_test(does_not_renew_if_not_asked_to),
         cmocka_unit_test(slow_answers_do_not_shift_it),
+        cmocka_unit_test(a_callful_is_renewed_in_one),
         cmocka_unit_test(many_are_renewed_in_few_calls),
         cmocka_unit_test(those_that_are_due_soon_go_along),
         cmocka_unit_test(eight_calls_are_a_round_and_the_next_has_a_distance),
@@ -346,6 +380,7 @@ int main(void)
         cmocka_unit_test(eight_calls_are_under_way_at_most),
         cmocka_unit_test(a_release_is_not_behind_all_of_them),
         cmocka_unit_test(owners_are_renewed_along_with_threads),
+        cmocka_unit_test(owners_have_shorter_rounds),
         cmocka_unit_test(calls_that_waited_for_a_connection_share_calls_too),
         cmocka_unit_test(a_stalled_link_delays_nobody_else),
         cmocka_unit_test(extend_during_a_renewal_gets_what_it_asked_for),
