@@ -35,7 +35,7 @@ void hf__renew_end_first(hf_hold *hold, hf_status status, const char *text)
 
 void hf__renew_end_calls(hf_hold *hold, hf_status status, const char *text)
 {
-    if (hold->watch.renewal != HF__UNDER_WAY)
+    if (hold->renewal != HF__UNDER_WAY)
         hf__link_withdraw(request_of(hold));
     while (first_call(hold) != NULL)
         hf__renew_end_first(hold, status, text);
@@ -222,7 +222,7 @@ void hf__renew_refused(hf_hold *hold, const hf_error *why)
         hf__attach_fail(hold, why->status, why->text);
         return;
     }
-    if (hold->watch.renewal == HF__UNDER_WAY)
+    if (hold->renewal == HF__UNDER_WAY)
         hf__watch_refused(hold);
     if (first_call(hold) != NULL)
         hf__renew_end_first(hold, why->status, why->text);

@@ -62,7 +62,7 @@ bool hf__request_wanted(const hf__request *request)
         return hf__query_wants(hf__request_part(request));
     const hf_hold *hold = hf__request_hold(request);
     if (request->kind == HF__REQUEST_RENEW && hold->extends.count == 0 &&
-        hold->watch.renewal != HF__UNDER_WAY && !hf__vote_is_raising(hold))
+        hold->renewal != HF__UNDER_WAY && !hf__vote_is_raising(hold))
         return false;
     return hold->stage == kinds[request->kind].stage;
 }

@@ -96,7 +96,6 @@ typedef struct hf__watch { /* what the watchdog knows about a hold */
     hf__span warn;
     hf__span max_hold; /* 0: no limit */
     hf__instant due;   /* when the renewal that is to come or under way should have been sent */
-    hf__renewal renewal;
 } hf__watch;
 
 typedef struct hf__place { /* of a hold in the queue at the server; see queue.c */
@@ -140,15 +139,16 @@ struct hf_hold {
     hf__ballot *ballot; /* on several servers: its votes; see quorum.h */
     hf__vote *vote;     /* it is one of those itself */
     unsigned char stage;
-    unsigned char reason; /* of the state: hf_reason */
-    bool attaching;       /* held by a token that somebody here wants to take up; see attach.c */
-    bool granted_late;    /* too late to be believed, but the server may have it */
-    bool dead;            /* settled; freed at the end of the step */
-    bool in_doubt;        /* something that was asked because of it may still reach the server */
-    bool copy_lost;       /* an acquire went unanswered on a broken link and may still arrive */
-    bool revoked;         /* somebody has asked for it */
-    bool contended;       /* others wanted it when it was granted, or since */
-    bool counted;         /* among those that are held, in the statistics */
+    unsigned char reason;  /* of the state: hf_reason */
+    unsigned char renewal; /* where the next one is: hf__renewal */
+    bool attaching;        /* held by a token that somebody here wants to take up; see attach.c */
+    bool granted_late;     /* too late to be believed, but the server may have it */
+    bool dead;             /* settled; freed at the end of the step */
+    bool in_doubt;         /* something that was asked because of it may still reach the server */
+    bool copy_lost;        /* an acquire went unanswered on a broken link and may still arrive */
+    bool revoked;          /* somebody has asked for it */
+    bool contended;        /* others wanted it when it was granted, or since */
+    bool counted;          /* among those that are held, in the statistics */
     bool reenters;
     bool listening;              /* counted in core->listening */
     bool asked_to_keep;          /* its fence, by the last copy of a renewal */

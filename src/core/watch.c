@@ -55,7 +55,7 @@ static void arm(hf__link *link, hf__instant due)
 
 static void plan(hf_hold *hold, hf__instant when)
 {
-    hold->watch.renewal = HF__PLANNED;
+    hold->renewal = HF__PLANNED;
     hf__wheel_set(&hold->link->renewals, &hold->watch.plan, when);
     arm(hold->link, when);
 }
@@ -63,7 +63,7 @@ static void plan(hf_hold *hold, hf__instant when)
 static void unplan(hf_hold *hold)
 {
     hf__link *link = hold->link;
-    switch (hold->watch.renewal) {
+    switch (hold->renewal) {
     case HF__RENEWAL_NONE:
         break;
     case HF__PLANNED:
@@ -78,7 +78,7 @@ static void unplan(hf_hold *hold)
             arm(link, link->core->now); /* there is room again */
         break;
     }
-    hold->watch.renewal = HF__RENEWAL_NONE;
+    hold->renewal = HF__RENEWAL_NONE;
 }
 
 static void prefetch_next(const hf__link *link)
@@ -96,7 +96,7 @@ static bool take_due(hf__link *link, hf__instant by)
         return false;
     prefetch_next(link);
     hf_hold *hold = HF__ENTRY(spoke, hf_hold, watch.plan);
-    hold->watch.renewal = HF__OVERDUE;
+    hold->renewal = HF__OVERDUE;
     hf__list_append(&link->overdue, &spoke->node);
     hf__watch_look(hold);
     return true;
@@ -108,7 +108,7 @@ static hf_hold *take_overdue(hf__link *link)
     hf_hold *hold = HF__ENTRY(node, hf_hold, watch.plan.node);
     hf__list_remove(&link->overdue, node);
     hf__list_append(&link->under_way, node);
-    hold->watch.renewal = HF__UNDER_WAY;
+    hold->renewal = HF__UNDER_WAY;
     return hold;
 }
 
@@ -212,8 +212,8 @@ static void look_at(hf_hold *hold, hf__instant when)
 {
     hf__link *link = hold->link;
     hf__timers *timers = &hold->core->timers;
-    bool with_others = hold->watch.renewal == HF__OVERDUE || hold->watch.renewal == HF__UNDER_WAY;
-    bool after_renewal = hold->watch.renewal == HF__PLANNED &&
+    bool with_others = hold->renewal == HF__OVERDUE || hold->renewal == HF__UNDER_WAY;
+    bool after_renewal = hold->renewal == HF__PLANNED &&
                          hf__before(hf__later(hold->watch.plan.due, next_round(link)), when);
     if (with_others && (!link->look_timer.set || hf__before(when, link->look_timer.due)))
         hf__timer_set(timers, &link->look_timer, when);
