@@ -226,7 +226,8 @@ void tokens_refused(world *w, int number, hf_status status)
     drop(w, token);
 }
 
-/* What it had of others is known to nobody then; perhaps it was about to release it. */
+/* What it had of others is known to nobody then; perhaps it was about to release it. What it only
+ * failed to attach is still the token's (seed 726013). */
 void tokens_client_dies(world *w, int index)
 {
     const sim_client *c = &w->clients[index];
@@ -240,7 +241,8 @@ void tokens_client_dies(world *w, int index)
         const hf_hold *hold = HF__ENTRY(n, hf_hold, node);
         hf__slice value = hf__hold_value(hold);
         sim_token *place = NULL;
-        if (hold->attaching || memcmp(value.bytes, c->config.client_id, 32) == 0 ||
+        if (hold->attaching || hold->stage == HF__HOLD_OVER ||
+            memcmp(value.bytes, c->config.client_id, 32) == 0 ||
             (place = tokens_find_place(w)) == NULL)
             continue;
         *place = (sim_token){.state = TOKEN_DROPPED, .longest_ms = w->plan.lease_max_ms};
