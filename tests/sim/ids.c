@@ -9,9 +9,10 @@
  *
  * What is beyond the assumptions is computed from what happened to the server, not from what it
  * says: it has forgotten, and its clock is behind the highest that servers had by more than the
- * skew; or another one began to jump ahead less than the skew before, counting two seconds
- * more for each that did so just before that. When it has passed all that was ever told, the
- * promise holds again for those who ask from then on. */
+ * skew; or behind where the clock of another one was when that one began to jump ahead, counting
+ * two seconds more for each that did so just before that. (The library promises less: that one's
+ * clock cannot have been behind if more time than the skew is over.) When it has passed all that
+ * was ever told, the promise holds again for those who ask from then on. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@
 #include "lua/scripts.h"
 #include "sim.h"
 
-enum { EPOCH_S = 1600000000, SLACK_MS = 100 /* its clock may be slow */ };
+enum { EPOCH_S = 1600000000, SLACK_US = 100000 /* they may have reserved some */ };
 
 static const char *const names[IDS_NAMES] = {"order", "x"};
 
@@ -37,7 +38,6 @@ void ids_begin(world *w)
         size_t length = strlen(names[i]);
         ids->key_length = hf__side_key(ids->key, HF__SLICE(""), 'n', hf__slice_text(names[i]),
                                        hf__slot(names[i], length));
-        ids->ahead_ns = -MS(1000000);
     }
     w->lowest_offset_us = w->highest_offset_us = w->server_offset_us;
 }
@@ -53,7 +53,7 @@ static const char *kept(world *w, const sim_ids *ids)
 static bool is_beyond(const world *w, const sim_ids *ids)
 {
     return w->highest_offset_us - w->server_offset_us > w->plan.skew_s * 1000000 ||
-           w->run.now_ns - ids->ahead_ns <= MS(w->plan.skew_s * 1000 + SLACK_MS);
+           server_now_us(w) - ids->ahead_us <= SLACK_US;
 }
 
 /* Whoever is being served may be given anything, and hear of it when the excuse is over. */
@@ -77,9 +77,9 @@ static void note_jump(world *w, int name)
         excuse(w, name);
     w->stats.ids_forgot += ids->forgot && !ids->excused;
     ids->forgot = false;
-    ids->ahead_ns += MS(2000);
-    if (ids->ahead_ns < w->run.now_ns)
-        ids->ahead_ns = w->run.now_ns;
+    ids->ahead_us += 2000000;
+    if (ids->ahead_us < server_now_us(w))
+        ids->ahead_us = server_now_us(w);
 }
 
 static int64_t position(const char *text)
