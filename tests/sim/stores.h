@@ -33,12 +33,11 @@ typedef struct sim_block { /* ids from the first on, up to the end */
 typedef struct sim_ids {
     char key[64];
     size_t key_length;
-    char kept[128];  /* what the server has; empty: nothing */
-    int64_t highest; /* the end of all blocks that anybody was told of */
-    int64_t
-        ahead_us; /* where its clock was when those began to jump that are furthest ahead of it */
-    bool forgot;  /* the server has, and nobody has asked it since */
-    bool excused; /* and it was beyond the assumptions: nothing is promised for a while */
+    char kept[128];   /* what the server has; empty: nothing */
+    int64_t highest;  /* the end of all blocks that anybody was told of */
+    int64_t ahead_us; /* its clock, when those began to jump that are furthest ahead of it */
+    bool forgot;      /* the server has, and nobody has asked it since */
+    bool excused;     /* and it was beyond the assumptions: nothing is promised for a while */
     int count;
     sim_block blocks[BLOCKS_MAX];
 } sim_ids;
