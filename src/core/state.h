@@ -39,7 +39,12 @@ typedef enum hf__request_kind {
     HF__REQUEST_SERVER                     /* but of a query or a server */
 } hf__request_kind;
 
-typedef enum hf__request_place { HF__IDLE, HF__WAITING, HF__IN_FLIGHT } hf__request_place;
+typedef enum hf__request_place {
+    HF__IDLE,
+    HF__HELD_BACK, /* in link->held_back: would wait, but renewals are late; see flow.c */
+    HF__WAITING,   /* in link->urgent, if it is a renewal, or link->waiting */
+    HF__IN_FLIGHT
+} hf__request_place;
 
 enum {
     /* Renewals in one script call, which must not keep the server for 500 us. */
@@ -141,6 +146,7 @@ struct hf_hold {
     unsigned char stage;
     unsigned char reason;  /* of the state: hf_reason */
     unsigned char renewal; /* where the next one is: hf__renewal */
+    bool watched_alone;    /* its renewal is late: `timer` is set, beside the link's look_timer */
     bool attaching;        /* held by a token that somebody here wants to take up; see attach.c */
     bool granted_late;     /* too late to be believed, but the server may have it */
     bool dead;             /* settled; freed at the end of the step */
@@ -221,8 +227,14 @@ struct hf__link {
     bool wants_connect;
     hf__buffer out;
     hf__reader *reader;
-    hf__list waiting;
+    hf__list urgent;    /* renewals that wait: they leave before all others, */
+    hf__list waiting;   /* and then these, as far as the window allows; see flow.c */
+    hf__list held_back; /* new acquires, while renewals are late */
     hf__list in_flight;
+    size_t calls;        /* of those in flight, how many are no renewals */
+    hf__span cost;       /* of such a call at the server, as measured; 0: not yet */
+    bool behind;         /* renewals are late, or were just now; it has been logged */
+    hf__instant calm_at; /* until then */
     hf__timer timer;
     hf__timer renew_timer;                    /* to look at the renewals */
     hf__wheel renewals;                       /* those that are planned */
@@ -244,7 +256,7 @@ struct hf__link {
     uint64_t run;        /* counts the changes of run_id */
     uint64_t pings;      /* the one for messages: how often it was sent */
     uint64_t pongs;      /* and answered */
-    hf__instant unheard; /* while one is not: since when; the careful one: since its last answer */
+    hf__instant unheard; /* while one is not: since when; others: since the last answer */
 };
 
 /* ---- Servers ---- */
@@ -349,12 +361,13 @@ struct hf__core {
     hf__list dead; /* holds to be freed at the end of the step */
     hf__list done; /* calls */
     hf__list queries;
-    bool closing;         /* for good */
-    bool gives_way;       /* the last lock that was released has gone to somebody who slept */
-    hf__call *close_call; /* until it is done */
-    hf__list releasing;   /* holds in that stage, by their second node */
-    hf__list untold;      /* listeners for whom there may be news */
-    hf_hold *telling;     /* the handle whose callback is running; NULL: none */
+    bool closing;            /* for good */
+    bool gives_way;          /* the last lock that was released has gone to somebody who slept */
+    hf__call *close_call;    /* until it is done */
+    hf__list releasing;      /* holds in that stage, by their second node */
+    hf__list untold;         /* listeners for whom there may be news */
+    bool untold_descriptors; /* some of them may have one that is to be made readable */
+    hf_hold *telling;        /* the handle whose callback is running; NULL: none */
     hf_stats stats;
     hf__log_line log[HF__LOG_LINES];
     size_t log_first;
@@ -369,6 +382,7 @@ struct hf__core {
     unsigned turning;         /* fronts whose lock may be passed on here */
     unsigned listening;       /* holds that want to hear when they are asked for */
     unsigned undecided;       /* ballots that queue, and must hear of earlier tickets */
+    uint64_t overloads;       /* how often renewals of a link began to be late */
     bool observing_denied;    /* the server does not let us hear what happens to locks */
     hf__server *servers;
     hf__link *links;               /* of all servers, in order */
@@ -488,6 +502,17 @@ void hf__link_bytes(hf__link *link, const char *bytes, size_t count);
 void hf__link_timer(hf__link *link);
 bool hf__link_expects(const hf__link *link); /* an answer or message is to come over it */
 void hf__link_stamp_late(hf__link *link);    /* what the mutant SENT_AFTER left unstamped */
+
+/* flow.c: what may be in flight, and in which order requests leave */
+hf__list *hf__flow_list(hf__link *link, const hf__request *request); /* where it is to wait */
+/* The list of which the first is to leave now; NULL: none is. */
+hf__list *hf__flow_next(hf__link *link);
+bool hf__flow_is_waiting(const hf__link *link);
+bool hf__flow_holds_back(const hf__request *request); /* it must wait for late renewals */
+void hf__flow_let_in(hf__link *link);                 /* what was held back, as it may be */
+/* An answer to that request has come; it is still counted as in flight. */
+void hf__flow_answered(hf__link *link, const hf__request *request);
+void hf__flow_trouble(const hf__link *link, hf_error *why); /* why a request was not sent in time */
 
 void hf__link_answer(hf__link *link, const hf__reply *reply); /* the oldest in flight */
 
@@ -620,6 +645,10 @@ void hf__watch_end(hf_hold *hold);
 void hf__watch_look(hf_hold *hold);         /* what its state is now */
 void hf__watch_look_at_all(hf__link *link); /* whose renewals are overdue or under way */
 void hf__watch_renewals(hf__link *link);    /* the time of some has come */
+/* How late the latest renewal of the link is; 0: none is so late that new holds must wait. */
+hf__span hf__watch_lag(const hf__link *link);
+/* Logs when renewals begin to be late, and when they have been on time for a while. */
+void hf__watch_note_lag(hf__link *link);
 
 /* replicas.c: grants that replicas must have too */
 hf__link *hf__careful_link(hf__server *server); /* on which nothing waits behind a WAIT but WAITs */

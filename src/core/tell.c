@@ -13,6 +13,7 @@ static void queue(hf__core *core, hf_hold *handle)
     hf__listener *listener = &handle->listener;
     bool listens = listener->function != NULL || listener->descriptor >= 0;
     listener->marked = false;
+    core->untold_descriptors = core->untold_descriptors || listener->descriptor >= 0;
     if (listens && !listener->listens_later && !hf__node_linked(&listener->node))
         hf__list_append(&core->untold, &listener->node);
 }
@@ -90,9 +91,13 @@ bool hf__core_next_tell(hf__core *core, hf__tell *tell)
     return false;
 }
 
+/* The list is not searched unless somebody with a descriptor was queued since it was searched in
+ * vain: callbacks of a hundred thousand holds may be in it. */
 int hf__core_next_descriptor(hf__core *core)
 {
     hf__list *untold = &core->untold;
+    if (!core->untold_descriptors)
+        return -1;
     for (hf__node *n = hf__list_first(untold); n != NULL; n = hf__list_next(untold, n)) {
         hf_hold *handle = HF__ENTRY(n, hf_hold, listener.node);
         hf__listener *listener = &handle->listener;
@@ -102,6 +107,7 @@ int hf__core_next_descriptor(hf__core *core)
             return listener->descriptor;
         }
     }
+    core->untold_descriptors = false;
     return -1;
 }
 
