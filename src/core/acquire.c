@@ -93,7 +93,7 @@ static void give_up(hf_hold *hold, const hf_error *last)
         return;
     }
     bool cut_off = hf__node_linked(&hold->lined_up) && link->trouble.text[0] != '\0';
-    hf_error unknown;
+    hf_error unknown, unsent;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time; given back if it was granted",
              hold->link->server->url->display);
     if (last->status == HF_EBUSY && !cut_off &&
@@ -105,10 +105,10 @@ static void give_up(hf_hold *hold, const hf_error *last)
         hf__acquire_end(hold, HF_EUNKNOWN, unknown.text);
     else if (last->status != HF_OK && !cut_off && request_of(hold)->place == HF__IDLE)
         hf__acquire_end(hold, last->status, last->text);
-    else
-        hf__acquire_end(hold, HF_EUNAVAILABLE,
-                        link->trouble.text[0] != '\0' ? link->trouble.text
-                                                      : "no connection in time");
+    else {
+        hf__flow_trouble(hold->link, &unsent);
+        hf__acquire_end(hold, HF_EUNAVAILABLE, unsent.text);
+    }
 }
 
 static void begin_try(hf__call *call)
@@ -251,9 +251,11 @@ void hf__acquire_timer(hf__call *call)
     } else if (hold->ballot != NULL) {
         hf__ballot_try_ends(hold);
     } else {
-        hf_error why = hold->link->trouble;
-        if (outcome_open(hold) || why.text[0] == '\0')
+        hf_error why;
+        if (outcome_open(hold))
             hf__fail(&why, HF_EUNKNOWN, "no answer in time");
+        else
+            hf__flow_trouble(hold->link, &why);
         hf__acquire_try_over(hold, &why, -1);
     }
     hf__hold_settle(hold);

@@ -130,13 +130,13 @@ void hf__attach_timer(hf__call *call)
         hf__takeover_timer(hold);
         return;
     }
-    const hf_error *trouble = &hold->link->trouble;
-    hf_error unknown;
+    hf_error unknown, unsent;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time", hold->link->server->url->display);
     if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered)
         hf__attach_fail(hold, HF_EUNKNOWN, unknown.text);
-    else
-        hf__attach_fail(hold, HF_EUNAVAILABLE,
-                        trouble->text[0] != '\0' ? trouble->text : "no connection in time");
+    else {
+        hf__flow_trouble(hold->link, &unsent);
+        hf__attach_fail(hold, HF_EUNAVAILABLE, unsent.text);
+    }
     hf__hold_settle(hold);
 }

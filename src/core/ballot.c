@@ -429,10 +429,8 @@ static void note_silence(hf_hold *main)
         vote->vote->faulty = true;
         if (vote->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT || vote->copy_lost)
             hf__fail(why, HF_EUNKNOWN, "%s gave no answer in time", name);
-        else if (vote->link->trouble.text[0] != '\0')
-            *why = vote->link->trouble;
         else
-            hf__fail(why, HF_EUNAVAILABLE, "%s: no connection in time", name);
+            hf__flow_trouble(vote->link, why);
     }
 }
 

@@ -264,7 +264,7 @@ static void start_call(hf__core *core, hf__call *call)
 static void on_tick(hf__core *core, hf__event *event)
 {
     (void)core;
-    (void)event; /* due timers run in every step */
+    (void)event; /* due timers run in every step but those for bytes */
 }
 
 static void on_start(hf__core *core, hf__event *event)
@@ -381,18 +381,28 @@ static void timer_due(hf__core *core, hf__timer *timer)
     }
 }
 
+/* A process that was stopped for a while must not take a server for silent whose answers are still
+ * in a socket. So no timer runs when bytes have come: the driver ticks when it has read them all.
+ */
+static void run_timers(hf__core *core, const hf__event *event)
+{
+    hf__timer *timer;
+    if (event->kind == HF__EVENT_BYTES)
+        return;
+    while ((timer = hf__timers_take_due(&core->timers, core->now)) != NULL)
+        timer_due(core, timer);
+}
+
 void hf__core_step(hf__core *core, hf__event *event)
 {
     static void (*const handlers[HF__EVENT_COUNT])(hf__core *, hf__event *) = {
         on_tick,    on_start,     on_cancel,    on_let_go, on_detach,
         on_observe, on_unobserve, on_connected, on_bytes,  on_disconnected};
-    hf__timer *timer;
     core->now = hf__later(core->now, event->now);
     for (int i = 0; HF__MUTANT(SENT_AFTER) && i < hf__core_links(core); i++)
         hf__link_stamp_late(&core->links[i]);
     handlers[event->kind](core, event);
-    while ((timer = hf__timers_take_due(&core->timers, core->now)) != NULL)
-        timer_due(core, timer);
+    run_timers(core, event);
     finish_closing(core);
     hf__hold_bury(core);
     hf__cohort_bury(&core->retired);

@@ -232,6 +232,9 @@ static bool authenticate(hf__link *link, const hf_credentials *credentials)
 
 static const hf__request *first_about_a_lock(const hf__link *link)
 {
+    hf__node *renewal = hf__list_first(&link->urgent);
+    if (renewal != NULL)
+        return HF__ENTRY(renewal, hf__request, node);
     for (hf__node *n = hf__list_first(&link->waiting); n != NULL;
          n = hf__list_next(&link->waiting, n))
         if (HF__ENTRY(n, hf__request, node)->kind != HF__REQUEST_SERVER)

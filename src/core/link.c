@@ -13,7 +13,7 @@
  * is back is found soon, and one that is down is not stormed.
  *
  * Renewals share calls (see request.c): the first of a group knows how many requests the next reply
- * answers.
+ * answers. They leave before all others; what else may be in flight is in flow.c.
  *
  * What links of different use do differently is in link_kind.c. */
 #include <stdarg.h>
@@ -39,7 +39,9 @@ void hf__link_init(hf__server *server, int index)
     hf__wheel_init(&link->renewals);
     hf__list_init(&link->overdue);
     hf__list_init(&link->under_way);
+    hf__list_init(&link->urgent);
     hf__list_init(&link->waiting);
+    hf__list_init(&link->held_back);
     hf__list_init(&link->in_flight);
 }
 
@@ -89,14 +91,27 @@ void hf__link_wake(hf__link *link)
     }
 }
 
-/* Moves the first `count` that wait, which were encoded as one call, to those in flight. */
-static void depart(hf__link *link, unsigned count)
+static bool is_call(const hf__request *request)
+{
+    return request->kind != HF__REQUEST_RENEW;
+}
+
+static void leave_flight(hf__link *link, hf__request *request)
+{
+    hf__list_remove(&link->in_flight, &request->node);
+    link->calls -= is_call(request);
+    request->place = HF__IDLE;
+}
+
+/* Moves the first `count` of the list, which were encoded as one call, to those in flight. */
+static void depart(hf__link *link, hf__list *list, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        hf__node *node = hf__list_first(&link->waiting);
+        hf__node *node = hf__list_first(list);
         hf__request *request = HF__ENTRY(node, hf__request, node);
-        hf__list_remove(&link->waiting, node);
+        hf__list_remove(list, node);
         hf__list_append(&link->in_flight, node);
+        link->calls += is_call(request);
         request->place = HF__IN_FLIGHT;
         request->group = (unsigned short)(i == 0 ? count : 0);
         request->sent = HF__MUTANT(SENT_AFTER) ? HF__NEVER : link->core->now;
@@ -107,15 +122,16 @@ static void depart(hf__link *link, unsigned count)
  * looks for itself when it fires. */
 void hf__link_pump(hf__link *link)
 {
-    if (link->waiting.count > 0)
+    hf__list *list;
+    if (hf__flow_is_waiting(link))
         hf__link_wake(link);
-    while (link->state == HF__LINK_READY && link->waiting.count > 0) {
-        unsigned count = hf__request_encode(&link->waiting, &link->out);
+    while (link->state == HF__LINK_READY && (list = hf__flow_next(link)) != NULL) {
+        unsigned count = hf__request_encode(list, &link->out);
         if (count == 0) {
             hf__link_fail(link, HF_ENOMEM, "out of memory");
             return;
         }
-        depart(link, count);
+        depart(link, list, count);
         if (!link->timer.set)
             set_timer(link, hf__after(link->core->now, link->core->config.reply_timeout));
     }
@@ -123,15 +139,16 @@ void hf__link_pump(hf__link *link)
 
 bool hf__link_full(const hf__link *link)
 {
-    return link->waiting.count + link->in_flight.count >= HF_PENDING_MAX;
+    return link->held_back.count + link->waiting.count + link->calls >= HF_PENDING_MAX;
 }
 
 void hf__link_enqueue(hf__request *request)
 {
     if (request->place != HF__IDLE)
         return;
-    request->place = HF__WAITING;
-    hf__list_append(&hf__request_link(request)->waiting, &request->node);
+    hf__link *link = hf__request_link(request);
+    request->place = hf__flow_holds_back(request) ? HF__HELD_BACK : HF__WAITING;
+    hf__list_append(hf__flow_list(link, request), &request->node);
 }
 
 void hf__link_submit(hf__request *request)
@@ -142,9 +159,9 @@ void hf__link_submit(hf__request *request)
 
 void hf__link_withdraw(hf__request *request)
 {
-    if (request->place != HF__WAITING)
+    if (request->place != HF__WAITING && request->place != HF__HELD_BACK)
         return;
-    hf__list_remove(&hf__request_link(request)->waiting, &request->node);
+    hf__list_remove(hf__flow_list(hf__request_link(request), request), &request->node);
     request->place = HF__IDLE;
 }
 
@@ -173,7 +190,7 @@ static void put_back(hf__link *link, hf__request *request)
 {
     hf__request *ahead = hf__request_ahead(request);
     request->place = HF__WAITING;
-    hf__list_prepend(&link->waiting, &request->node);
+    hf__list_prepend(hf__flow_list(link, request), &request->node);
     if (ahead != NULL && ahead->place == HF__IDLE)
         put_back(link, ahead);
 }
@@ -185,23 +202,21 @@ static void recall_in_flight(hf__link *link)
     hf__node *node;
     while ((node = hf__list_last(&link->in_flight)) != NULL) {
         hf__request *request = HF__ENTRY(node, hf__request, node);
-        hf__list_remove(&link->in_flight, node);
+        leave_flight(link, request);
         lose_copy(request);
-        if (hf__request_wanted(request)) {
+        if (hf__request_wanted(request))
             put_back(link, request);
-        } else {
-            request->place = HF__IDLE;
+        else
             hf__request_settle(request);
-        }
     }
 }
 
 /* Each may end, and take others of the list with it: so nobody's place is kept, and each goes from
  * the front to the back instead. */
-static void tell_waiting(hf__link *link)
+static void tell_waiting(hf__link *link, hf__list *list)
 {
-    for (size_t left = link->waiting.count; left > 0 && link->waiting.count > 0; left--) {
-        hf__request *request = HF__ENTRY(hf__list_rotate(&link->waiting), hf__request, node);
+    for (size_t left = list->count; left > 0 && list->count > 0; left--) {
+        hf__request *request = HF__ENTRY(hf__list_rotate(list), hf__request, node);
         hf__request_unreachable(request, &link->trouble);
         hf__request_settle(request);
     }
@@ -235,8 +250,11 @@ void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     start_backoff(link); /* before the others hear of it: they may submit something new */
     if (attempt || link->failures > 1) /* no good answer since the last time */
         link->last_failure = link->core->now;
-    if (attempt)
-        tell_waiting(link);
+    hf__flow_let_in(link); /* without a connection there is nothing to hold back from */
+    if (attempt) {
+        tell_waiting(link, &link->urgent);
+        tell_waiting(link, &link->waiting);
+    }
     if (!link->kind->needed(link)) {
         link->state = HF__LINK_DOWN;
         hf__timer_clear(&link->core->timers, &link->timer);
@@ -289,6 +307,7 @@ static void fail_senseless(hf__link *link, hf__request **group, unsigned first, 
 {
     for (unsigned i = count; i-- > first;) {
         hf__list_prepend(&link->in_flight, &group[i]->node);
+        link->calls += is_call(group[i]);
         group[i]->place = HF__IN_FLIGHT;
     }
     if (link->state != HF__LINK_READY) {
@@ -308,13 +327,13 @@ void hf__link_answer(hf__link *link, const hf__reply *reply)
     }
     hf__request *group[HF__BATCH_MAX] = {NULL};
     hf__reply parts[HF__BATCH_MAX];
-    unsigned count = HF__ENTRY(hf__list_first(&link->in_flight), hf__request, node)->group;
+    const hf__request *oldest = HF__ENTRY(hf__list_first(&link->in_flight), hf__request, node);
+    unsigned count = oldest->group;
+    hf__flow_answered(link, oldest);
     for (unsigned i = 0; i < count; i++) {
-        hf__node *node = hf__list_first(&link->in_flight);
-        group[i] = HF__ENTRY(node, hf__request, node);
+        group[i] = HF__ENTRY(hf__list_first(&link->in_flight), hf__request, node);
         hf__request_prefetch(group[i]);
-        hf__list_remove(&link->in_flight, node);
-        group[i]->place = HF__IDLE;
+        leave_flight(link, group[i]);
     }
     bool fits = hf__request_divide(reply, group, count, parts);
     for (unsigned i = 0; i < count; i++) {

@@ -7,11 +7,6 @@
 
 /* ---- Links for requests ---- */
 
-static bool has_waiting(const hf__link *link)
-{
-    return link->waiting.count > 0;
-}
-
 static bool has_in_flight(const hf__link *link)
 {
     return link->in_flight.count > 0;
@@ -24,6 +19,8 @@ static void command_ready(hf__link *link)
     hf__push_link_ready(link);
 }
 
+/* A server that answers slowly but steadily is not dead: what is late because of those before it
+ * has the same time again after each of their answers. */
 static void check_oldest(hf__link *link)
 {
     hf__node *oldest = hf__list_first(&link->in_flight);
@@ -42,8 +39,9 @@ static void command_down(hf__link *link)
     (void)link; /* nobody but its requests cares, and they are told */
 }
 
-static const hf__link_kind command_kind = {
-    false, has_waiting, has_in_flight, command_ready, hf__link_answer, check_oldest, command_down};
+static const hf__link_kind command_kind = {false,         hf__flow_is_waiting, has_in_flight,
+                                           command_ready, hf__link_answer,     check_oldest,
+                                           command_down};
 
 /* ---- The link for messages ---- */
 
@@ -84,15 +82,9 @@ static const hf__link_kind push_kind = {true,         push_needed, push_expects,
 
 /* ---- The careful link ---- */
 
-/* What is answered in its turn, each after a while, is not late because those before it were. */
-static void careful_reply(hf__link *link, const hf__reply *reply)
-{
-    link->unheard = link->core->now;
-    hf__link_answer(link, reply);
-}
-
-static const hf__link_kind careful_kind = {
-    false, has_waiting, has_in_flight, hf__link_pump, careful_reply, check_oldest, command_down};
+static const hf__link_kind careful_kind = {false,         hf__flow_is_waiting, has_in_flight,
+                                           hf__link_pump, hf__link_answer,     check_oldest,
+                                           command_down};
 
 const hf__link_kind *hf__link_kind_at(const hf__server *server, int index)
 {

@@ -148,11 +148,8 @@ void hf__query_part_trouble(const hf__part *part, hf_error *why)
 {
     if (part->request.place == HF__IN_FLIGHT || part->request.unanswered)
         say_unknown(part, why);
-    else if (part->link->trouble.text[0] != '\0')
-        *why = part->link->trouble;
     else
-        hf__fail(why, HF_EUNAVAILABLE, "%s: no connection in time",
-                 part->link->server->url->display);
+        hf__flow_trouble(part->link, why);
 }
 
 void hf__query_timer(hf__call *call)

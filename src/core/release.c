@@ -136,7 +136,7 @@ hf_status hf__release_start(hf_hold *handle, hf__call *call)
 void hf__release_call_timer(hf__call *call)
 {
     hf_hold *hold = call->hold;
-    hf_error late;
+    hf_error late, unsent;
     if (hold->ballot != NULL) {
         hf__handback_late(hold, &late);
         hf__release_end_call(hold, late.status, late.text);
@@ -144,8 +144,10 @@ void hf__release_call_timer(hf__call *call)
         hf__release_end_call(hold, call->error.status, call->error.text);
     else if (request_of(hold)->place == HF__IN_FLIGHT || request_of(hold)->unanswered)
         end_unknown(hold, "in time; the release goes on in the background");
-    else
-        hf__release_end_call(hold, HF_EUNAVAILABLE, hold->link->trouble.text);
+    else {
+        hf__flow_trouble(hold->link, &unsent);
+        hf__release_end_call(hold, HF_EUNAVAILABLE, unsent.text);
+    }
 }
 
 void hf__release_timer(hf_hold *hold)

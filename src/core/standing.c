@@ -407,7 +407,8 @@ static void call_back(hf__link *link)
     for (hf__node *node = hf__list_first(holds); node != NULL; node = hf__list_next(holds, node)) {
         hf_hold *vote = HF__ENTRY(node, hf_hold, node);
         if (vote->link != link || vote->vote == NULL ||
-            vote->requests[HF__REQUEST_ACQUIRE].place != HF__WAITING)
+            vote->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT ||
+            vote->requests[HF__REQUEST_ACQUIRE].place == HF__IDLE)
             continue;
         hf__link_withdraw(&vote->requests[HF__REQUEST_ACQUIRE]);
         if (!hf__node_linked(&vote->vote->gate))

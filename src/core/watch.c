@@ -10,6 +10,11 @@
  * feel a burst: of the calls of one connection, Redis reads 16 kB at a time, which are two, before
  * it turns to others. Links do not wait for each other's answers.
  *
+ * The pace follows what is due: when more renewals are overdue than would leave at the usual pace
+ * within a sixteenth of their interval, they leave faster, so that all of them leave within that
+ * time, however many there are. If the server does not answer at that rate, no more leave once the
+ * first of those under way is late by an eighth; that also holds back new acquires, see flow.c.
+ *
  * A hold is in jeopardy when a renewal is late (it was due `timeout` ago and has not been
  * answered), when the deadline is nearer than the application wished, and when renewals have
  * stopped because it was held for too long. It is lost when the deadline has passed, whatever the
@@ -25,9 +30,12 @@ enum {
     FIRST_MAX = 24,
     ROUND_MAX = FIRST_MAX + (CALLS_MAX - 1) * HF__BATCH_MAX,
     SLOW_MAX = CALLS_MAX * HF__BATCH_SLOW,
-    LINK_PACE_MS = 4,   /* for each call of a round, until the next one of the link */
-    SERVER_PACE_MS = 1, /* and until one of another link to the same server */
-    AHEAD_DIVISOR = 8,  /* of the interval: how much earlier a renewal may leave with others */
+    LINK_PACE_MS = 4,   /* at most, for each call of a round, until the next one of the link */
+    SERVER_DIVISOR = 4, /* of that: until one of another link to the same server */
+    AHEAD_DIVISOR = 8,  /* of the interval: how much earlier a renewal may leave with others, */
+    LATE_DIVISOR = 8,   /* how much later, before new holds must wait, */
+    PACE_DIVISOR = 16,  /* and within which time all that are overdue must leave */
+    CALM_MS = 1000,     /* renewals are on time again if none was late for so long */
     RETRY_DIVISOR = 4,  /* of the interval: pause after a refusal */
     RETRY_MIN_MS = 20,
     RETRY_MAX_MS = 1000
@@ -35,9 +43,33 @@ enum {
 
 /* ---- Planning ---- */
 
+static const hf_hold *first_of(const hf__list *holds)
+{
+    const hf__node *node = hf__list_first(holds);
+    return node != NULL ? HF__ENTRY(node, hf_hold, watch.plan.node) : NULL;
+}
+
+/* By how much the first of a list is late, if that is too much; else 0. A list is in the order in
+ * which its renewals were planned to leave. */
+static hf__span lag_of(const hf__list *holds, hf__instant now)
+{
+    const hf_hold *first = first_of(holds);
+    if (first == NULL || hf__before(now, first->watch.plan.due))
+        return hf__span_ms(0);
+    hf__span late = hf__between(first->watch.plan.due, now);
+    return late.ns > first->watch.interval.ns / LATE_DIVISOR ? late : hf__span_ms(0);
+}
+
+hf__span hf__watch_lag(const hf__link *link)
+{
+    hf__span overdue = lag_of(&link->overdue, link->core->now);
+    hf__span under_way = lag_of(&link->under_way, link->core->now);
+    return overdue.ns > under_way.ns ? overdue : under_way;
+}
+
 static bool has_room(const hf__link *link)
 {
-    return link->under_way.count < ROUND_MAX;
+    return link->under_way.count < ROUND_MAX || lag_of(&link->under_way, link->core->now).ns == 0;
 }
 
 static hf__instant next_round(const hf__link *link)
@@ -56,6 +88,7 @@ static void arm(hf__link *link, hf__instant due)
 static void plan(hf_hold *hold, hf__instant when)
 {
     hold->renewal = HF__PLANNED;
+    hold->watched_alone = false;
     hf__wheel_set(&hold->link->renewals, &hold->watch.plan, when);
     arm(hold->link, when);
 }
@@ -74,10 +107,10 @@ static void unplan(hf_hold *hold)
         break;
     case HF__UNDER_WAY:
         hf__list_remove(&link->under_way, &hold->watch.plan.node);
-        if (link->overdue.count > 0)
-            arm(link, link->core->now); /* there is room again */
         break;
     }
+    if (hold->renewal > HF__PLANNED && (link->overdue.count > 0 || link->held_back.count > 0))
+        arm(link, link->core->now); /* there is room again */
     hold->renewal = HF__RENEWAL_NONE;
 }
 
@@ -123,19 +156,28 @@ static int64_t calls_for(size_t count, size_t most)
     return (int64_t)((count + most - 1) / most);
 }
 
-/* As many calls as may be under way. Plain ones first and the others behind them, because calls are
- * made of neighbours. */
+/* For each call of a round: what is overdue must all leave within `time`. */
+static hf__span pace_for(size_t overdue, hf__span time)
+{
+    hf__span usual = hf__span_ms(LINK_PACE_MS);
+    hf__span needed = {time.ns / calls_for(overdue, HF__BATCH_MAX)};
+    return needed.ns < usual.ns ? needed : usual;
+}
+
+/* Plain ones first and the others behind them, because calls are made of neighbours. */
 static void send_round(hf__link *link)
 {
     hf__instant now = link->core->now;
-    const hf_hold *first = HF__ENTRY(hf__list_first(&link->overdue), hf_hold, watch.plan.node);
-    hf__instant soon = hf__after(now, (hf__span){first->watch.interval.ns / AHEAD_DIVISOR});
+    hf__span interval = first_of(&link->overdue)->watch.interval;
+    hf__instant soon = hf__after(now, (hf__span){interval.ns / AHEAD_DIVISOR});
     hf_hold *others[SLOW_MAX];
-    size_t room = ROUND_MAX - link->under_way.count, plain_count = 0, other_count = 0;
-    while (link->overdue.count < room && take_due(link, soon))
+    size_t plain_count = 0, other_count = 0;
+    while (link->overdue.count < ROUND_MAX && take_due(link, soon))
         continue;
+    hf__span pace = pace_for(link->overdue.count, (hf__span){interval.ns / PACE_DIVISOR});
     bool is_long = link->overdue.count > HF__BATCH_MAX;
-    while (plain_count + other_count < room && other_count < SLOW_MAX && link->overdue.count > 0) {
+    while (plain_count + other_count < ROUND_MAX && other_count < SLOW_MAX &&
+           link->overdue.count > 0) {
         hf_hold *hold = take_overdue(link);
         if (!hf__request_is_plain(hold)) {
             others[other_count++] = hold;
@@ -148,9 +190,29 @@ static void send_round(hf__link *link)
     for (size_t i = 0; i < other_count; i++)
         enqueue(others[i]);
     int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW);
-    link->next_round = hf__after(now, hf__span_ms(calls * LINK_PACE_MS));
-    link->server->next_round = hf__after(now, hf__span_ms(calls * SERVER_PACE_MS));
+    link->next_round = hf__after(now, (hf__span){calls * pace.ns});
+    link->server->next_round = hf__after(now, (hf__span){calls * pace.ns / SERVER_DIVISOR});
     hf__link_pump(link);
+}
+
+void hf__watch_note_lag(hf__link *link)
+{
+    hf__instant now = link->core->now;
+    hf__span lag = hf__watch_lag(link);
+    bool was_behind = link->behind;
+    if (lag.ns > 0)
+        link->calm_at = hf__after(now, hf__span_ms(CALM_MS));
+    link->behind = lag.ns > 0 || (was_behind && hf__before(now, link->calm_at));
+    if (link->behind == was_behind)
+        return;
+    link->core->overloads += link->behind;
+    if (link->behind)
+        hf__log(link->core, HF_LOG_WARNING,
+                "renewals at %s are %lld ms late; new locks wait until they are on time",
+                link->server->url->display, (long long)hf__span_to_ms(lag));
+    else
+        hf__log(link->core, HF_LOG_INFO, "renewals at %s are on time again",
+                link->server->url->display);
 }
 
 void hf__watch_renewals(hf__link *link)
@@ -163,6 +225,9 @@ void hf__watch_renewals(hf__link *link)
     if (link->overdue.count > 0 && has_room(link))
         arm(link, now);
     arm(link, hf__wheel_next(&link->renewals));
+    hf__watch_note_lag(link);
+    if (link->held_back.count > 0)
+        hf__link_pump(link);
 }
 
 /* ---- State ---- */
@@ -212,7 +277,8 @@ static void look_at(hf_hold *hold, hf__instant when)
 {
     hf__link *link = hold->link;
     hf__timers *timers = &hold->core->timers;
-    bool with_others = hold->renewal == HF__OVERDUE || hold->renewal == HF__UNDER_WAY;
+    bool with_others =
+        !hold->watched_alone && (hold->renewal == HF__OVERDUE || hold->renewal == HF__UNDER_WAY);
     bool after_renewal = hold->renewal == HF__PLANNED &&
                          hf__before(hf__later(hold->watch.plan.due, next_round(link)), when);
     if (with_others && (!link->look_timer.set || hf__before(when, link->look_timer.due)))
@@ -223,12 +289,16 @@ static void look_at(hf_hold *hold, hf__instant when)
         hf__timer_set(timers, &hold->timer, when);
 }
 
-/* To look at one may end it, and others with it; so each has its own timer for that. */
+/* To look at one may end it, and others with it; so each has its own timer for that, which it keeps
+ * until it is renewed: were all of them looked at whenever the next one is late, ten thousand late
+ * ones would cost a hundred million looks. */
 static void look_now(hf__list *holds)
 {
     for (hf__node *n = hf__list_first(holds); n != NULL; n = hf__list_next(holds, n)) {
         hf_hold *hold = HF__ENTRY(n, hf_hold, watch.plan.node);
-        hf__timer_set(&hold->core->timers, &hold->timer, hold->core->now);
+        if (!hold->watched_alone)
+            hf__timer_set(&hold->core->timers, &hold->timer, hold->core->now);
+        hold->watched_alone = true;
     }
 }
 

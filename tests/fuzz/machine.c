@@ -225,6 +225,8 @@ hf_status machine_step(hf__event event)
     hf__action action;
     event.now = m.now;
     hf__core_step(m.core, &event);
+    if (event.kind == HF__EVENT_BYTES) /* drivers tick when they have read */
+        hf__core_step(m.core, &(hf__event){.kind = HF__EVENT_TICK, .now = m.now});
     while (hf__core_next(m.core, &action))
         carry_out(&action);
     tell_all();

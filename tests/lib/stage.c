@@ -280,6 +280,7 @@ static bool carry_to_client(int link)
     memcpy(bytes, hf__buffer_front(&wire->to_client), passed);
     hf__buffer_take(&wire->to_client, passed);
     step((hf__event){.kind = HF__EVENT_BYTES, .link = link, .bytes = bytes, .count = passed});
+    step((hf__event){.kind = HF__EVENT_TICK}); /* as drivers do when they have read */
     test_free(bytes);
     return true;
 }

@@ -171,18 +171,38 @@ static void rounds_of_different_links_keep_apart(void **state)
     FINISH();
 }
 
-static void eight_calls_are_under_way_at_most(void **state)
+/* A server that does not answer gets no more once a whole round has been late for an eighth of the
+ * interval. */
+static void a_late_round_is_waited_for(void **state)
 {
     (void)state;
     SETUP();
-    acquire_many(HERD);
+    acquire_many(ROUND);
+    ADVANCE_MS(400);
+    acquire_from(ROUND + 1, HERD);
     S.mute = true;
-    ADVANCE_MS(3000 + 200);
-    assert_int_equal(S.node.renewals, 8);
+    ADVANCE_MS(3000 + 50);
     assert_int_equal(S.node.renewed, ROUND);
     S.mute = false;
     stage_run();
-    ADVANCE_MS(20);
+    ADVANCE_MS(40);
+    assert_int_equal(S.node.renewed, HERD);
+    expect_all_safe(HERD);
+    FINISH();
+}
+
+/* However many are due, all of them leave within a sixteenth of the interval. */
+static void the_pace_follows_what_is_due(void **state)
+{
+    (void)state;
+    SETUP();
+    char name[32];
+    for (int i = 1; i <= HERD; i++) {
+        snprintf(name, sizeof(name), "lock-%d", i);
+        ACQUIRE(i, name, .lease_ms = 480, .renew_interval_ms = 160);
+        EXPECT(i, HF_OK);
+    }
+    ADVANCE_MS(160 + 160 / 16);
     assert_int_equal(S.node.renewed, HERD);
     expect_all_safe(HERD);
     FINISH();
@@ -376,7 +396,8 @@ int main(void)
         cmocka_unit_test(those_that_are_due_soon_go_along),
         cmocka_unit_test(eight_calls_are_a_round_and_the_next_has_a_distance),
         cmocka_unit_test(rounds_of_different_links_keep_apart),
-        cmocka_unit_test(eight_calls_are_under_way_at_most),
+        cmocka_unit_test(a_late_round_is_waited_for),
+        cmocka_unit_test(the_pace_follows_what_is_due),
         cmocka_unit_test(a_release_is_not_behind_all_of_them),
         cmocka_unit_test(owners_are_renewed_along_with_threads),
         cmocka_unit_test(owners_have_shorter_rounds),
