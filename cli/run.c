@@ -119,31 +119,37 @@ static bool use_shell(const char *command, struct job_plan *plan)
     return true;
 }
 
-static bool wrong_words(const char *text)
+static bool wrong_words(const char *word, const char *text)
 {
-    say_error("%s; see holdfast run --help", text);
+    if (word != NULL)
+        say_error("\"%s\" %s; see holdfast run --help", options_shown(word), text);
+    else
+        say_error("%s; see holdfast run --help", text);
     return false;
 }
+
+static const char too_much[] = "is too much: -c takes one TEXT, which is the whole command";
 
 /* NAME [--] COMMAND..., or NAME -c TEXT, or NAME alone if -c came before. */
 static bool read_words(const struct run_options *given, int count, char **words,
                        struct job_plan *plan)
 {
     if (count == 0)
-        return wrong_words("the name of the lock is missing");
+        return wrong_words(NULL, "NAME is missing: the name of the lock");
     plan->name = words[0];
     if (given->command != NULL)
-        return count == 1 ? use_shell(given->command, plan)
-                          : wrong_words("-c takes one text; there is more behind the name");
+        return count == 1 ? use_shell(given->command, plan) : wrong_words(words[1], too_much);
     if (count > 1 && (strcmp(words[1], "-c") == 0 || strcmp(words[1], "--command") == 0))
-        return count == 3 ? use_shell(words[2], plan) : wrong_words("-c takes one text");
+        return count == 3   ? use_shell(words[2], plan)
+               : count == 2 ? wrong_words(words[1], "needs TEXT")
+                            : wrong_words(words[3], too_much);
     bool marked = count > 1 && strcmp(words[1], "--") == 0;
     plan->words = words + (marked ? 2 : 1);
     if (plan->words[0] == NULL || plan->words[0][0] == '\0')
-        return wrong_words("the command is missing");
+        return wrong_words(NULL, "COMMAND is missing: what to run");
     if (!marked && plan->words[0][0] == '-')
-        return wrong_words("options stand before the name, and -- before a command that begins "
-                           "with a dash");
+        return wrong_words(words[1], "is in the wrong place: options stand before the name, and -- "
+                                     "before a command that begins with a dash");
     return true;
 }
 

@@ -323,13 +323,13 @@ int session_fail(const struct session *session, const char *what, const hf_error
     return exit_code_of(error->status);
 }
 
-int session_take_name(int count, char **words, int most, const char **name)
+int session_take_name(int count, char **words, bool token, const char **name)
 {
-    if (count == 0 || count > most) {
-        say_error(count == 0 ? "the name of the lock is missing; see --help"
-                             : "there are too many words; see --help");
+    static const struct argument with_token[] = {
+        {"NAME", "the name of the lock"}, {"TOKEN", "what acquire has printed"}, {0}};
+    static const struct argument alone[] = {{"NAME", "the name of the lock"}, {0}};
+    if (!options_check_words(token ? with_token : alone, 1, count, words, "see --help"))
         return EXIT_USAGE;
-    }
     *name = words[0];
     return 0;
 }

@@ -65,7 +65,8 @@ void session_close(struct session *session);
 /* Says what a call came to, with what there is to do about it, and returns the exit code. */
 int session_fail(const struct session *session, const char *what, const hf_error *error);
 
-/* The lock's name is the first of the words; 64 if it is missing or there are more than `most`. */
-int session_take_name(int count, char **words, int most, const char **name);
+/* The lock's name is the first of the words, and there may be a token behind it. 64: it is missing,
+ * or there are more; it has been said. */
+int session_take_name(int count, char **words, bool token, const char **name);
 
 #endif
