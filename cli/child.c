@@ -106,7 +106,7 @@ bool child_signal(int number)
 
 void child_view(struct group_view *view)
 {
-    *view = (struct group_view){.exists = false};
+    *view = (struct group_view){.lives = false};
     if (child.pid > 0 && (child.group || !child.ended))
         group_look(child.pid, child.group, view);
 }

@@ -27,7 +27,7 @@ struct member {
     bool lives;
     bool refuses;
     char name[40];
-    unsigned user;
+    char user[16];
 };
 
 /* A list of people's words: the first few members, and how many more there are. */
@@ -43,7 +43,7 @@ static void add(struct list *list, const struct member *member)
     if (list->count++ >= NAMED_MAX)
         return;
     int length =
-        snprintf(list->text + list->used, room, "%spid %d (%s, uid %u)",
+        snprintf(list->text + list->used, room, "%spid %d (%s, uid %s)",
                  list->count > 1 ? ", " : "", (int)member->pid, member->name, member->user);
     list->used += (size_t)length < room ? (size_t)length : room - 1;
 }
@@ -58,31 +58,35 @@ static void finish(struct list *list, char place[GROUP_WHO_MAX])
 
 /* ---- One process ---- */
 
+/* A process whose first thread has ended looks like a zombie, but has others. */
 static void read_line(const char *line, struct member *member)
 {
     char state;
+    int threads;
     if (strncmp(line, "Name:\t", 6) == 0)
         (void)printable(line + 6, strcspn(line + 6, "\n"), member->name, sizeof(member->name));
     else if (sscanf(line, "State: %c", &state) == 1)
         member->lives = state != 'Z' && state != 'X';
+    else if (sscanf(line, "Threads: %d", &threads) == 1)
+        member->lives = member->lives || threads > 1;
     else
-        (void)sscanf(line, "Uid: %u", &member->user);
+        (void)sscanf(line, "Uid: %15[0-9]", member->user);
 }
 
-/* False: it is gone, or /proc does not show it. */
-static bool read_member(pid_t pid, struct member *member)
+/* One that /proc lists without its particulars may live. */
+static void read_member(pid_t pid, struct member *member)
 {
     char path[32], line[LINE_MAX_BYTES];
-    *member = (struct member){.pid = pid, .name = "?"};
+    *member = (struct member){.pid = pid, .lives = true, .name = "?", .user = "?"};
     (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    while (fgets(line, sizeof(line), file) != NULL)
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
         read_line(line, member);
-    (void)fclose(file);
-    member->refuses = member->lives && kill(pid, 0) != 0 && errno == EPERM;
-    return true;
+    if (file != NULL)
+        (void)fclose(file);
+    int failure = kill(pid, 0) == 0 ? 0 : errno;
+    member->lives = member->lives && failure != ESRCH;
+    member->refuses = member->lives && failure == EPERM;
 }
 
 /* ---- All of them ---- */
@@ -96,8 +100,7 @@ struct sighting {
 static void see(pid_t pid, struct sighting *seen)
 {
     struct member member;
-    if (!read_member(pid, &member))
-        return;
+    read_member(pid, &member);
     seen->any = true;
     if (member.lives)
         add(&seen->living, &member);
@@ -105,37 +108,35 @@ static void see(pid_t pid, struct sighting *seen)
         add(&seen->refusing, &member);
 }
 
-/* False: there is no /proc. */
-static bool see_all(pid_t group, struct sighting *seen)
+static void see_all(pid_t group, struct sighting *seen)
 {
     DIR *folder = opendir("/proc");
     if (folder == NULL)
-        return false;
+        return;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (pid > 0 && getpgid(pid) == group)
             see(pid, seen);
     }
     (void)closedir(folder);
-    return true;
 }
 
+/* Somebody whom kill(2) finds and /proc does not show counts as living. */
 void group_look(pid_t leader, bool whole_group, struct group_view *view)
 {
     struct sighting seen = {.any = false};
     int failure = kill(whole_group ? -leader : leader, 0) == 0 ? 0 : errno;
-    bool told = true;
-    *view = (struct group_view){.exists = failure == 0 || failure == EPERM};
-    if (!view->exists)
+    *view = (struct group_view){.lives = false};
+    if (failure != 0 && failure != EPERM)
         return;
     if (whole_group)
-        told = see_all(leader, &seen);
+        see_all(leader, &seen);
     else
         see(leader, &seen);
     view->refuses = seen.refusing.count > 0 || (failure == EPERM && !seen.any);
-    view->lives = seen.living.count > 0 || view->refuses || !told;
+    view->lives = seen.living.count > 0 || !seen.any;
     finish(view->refuses ? &seen.refusing : &seen.living, view->who);
-    if (view->who[0] == '\0' && view->lives)
+    if (!seen.any)
         (void)snprintf(view->who, sizeof(view->who), "process group %d", (int)leader);
 }
 

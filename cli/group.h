@@ -9,7 +9,6 @@
 enum { GROUP_WHO_MAX = 320 };
 
 struct group_view {
-    bool exists;             /* kill(2) finds somebody, at least a zombie */
     bool lives;              /* a member lives, or may live where /proc does not tell */
     bool refuses;            /* a member that lives may not be signalled by us */
     char who[GROUP_WHO_MAX]; /* those who refuse or, if none does, all who live; for people */
