@@ -204,7 +204,7 @@ static int run(void *arg, int count, char **words)
     struct acquire_options *given = arg;
     struct attempt attempt = {.waited_ms = 0};
     int64_t wait_ms;
-    int code = session_take_name(count, words, 1, &attempt.name);
+    int code = session_take_name(count, words, false, &attempt.name);
     attempt.busy_code = given->skip_ok ? EXIT_OK : EXIT_BUSY;
     if (code == 0 && given->busy_code != NULL &&
         !options_read_exit_code(given->busy_code, &attempt.busy_code))

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "exit.h"
+#include "group.h"
 #include "guard.h"
 #include "say.h"
 #include "signals.h"
@@ -96,12 +97,18 @@ bool child_start(const struct child_plan *plan)
 
 /* ---- While it runs ---- */
 
-void child_signal(int number)
+bool child_signal(int number)
 {
-    if (child.pid > 0 && child.group)
-        (void)kill(-child.pid, number);
-    else if (child.pid > 0 && !child.ended)
-        (void)kill(child.pid, number);
+    if (child.pid <= 0 || (!child.group && child.ended))
+        return true;
+    return group_signal(child.pid, child.group, number);
+}
+
+void child_view(struct group_view *view)
+{
+    *view = (struct group_view){.lives = false};
+    if (child.pid > 0 && (child.group || !child.ended))
+        group_look(child.pid, child.group, view);
 }
 
 bool child_has_terminal(void)
@@ -121,7 +128,7 @@ void child_stop_with_us(void)
     (void)kill(getpid(), SIGSTOP);
     if (child.terminal && tcgetpgrp(STDIN_FILENO) == getpgrp())
         (void)tcsetpgrp(STDIN_FILENO, child.pid);
-    child_signal(SIGCONT);
+    (void)child_signal(SIGCONT);
 }
 
 int child_takes_stop(void)
@@ -157,7 +164,7 @@ static void take_note(pid_t pid, int status)
             child.stopped = WSTOPSIG(status);
         return;
     }
-    if (guard_was(pid))
+    if (guard_was(pid) && WIFSIGNALED(status))
         say_note("the guard process was ended by somebody: if holdfast is killed now, the command "
                  "goes on without its lock");
     if (pid == child.pid)
@@ -191,12 +198,12 @@ const char *child_failure(void)
     return strerror(child.failure);
 }
 
-int child_number(void)
-{
-    return (int)child.pid;
-}
-
+/* A zombie holds nobody up: it does nothing any more, and its parent may never wait for it. */
 bool child_left_others(void)
 {
-    return child.group && child.ended && (kill(-child.pid, 0) == 0 || errno == EPERM);
+    struct group_view view;
+    if (!child.group || !child.ended)
+        return false;
+    group_look(child.pid, true, &view);
+    return view.lives;
 }

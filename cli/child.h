@@ -20,8 +20,9 @@ struct child_plan {
 /* False: there can be no new process; it has been said why. */
 bool child_start(const struct child_plan *plan);
 
-/* To the child and, unless it is in our group, to all of its group. */
-void child_signal(int number);
+/* To the child and, unless it is in our group, to all of its group. False: somebody there belongs
+ * to another user and cannot be signalled by us. */
+bool child_signal(int number);
 
 /* To be called when SIGCHLD has come. */
 void child_look(void);
@@ -33,9 +34,12 @@ int child_exit_code(void);
 bool child_could_not_run(void);
 const char *child_failure(void); /* why, in that case */
 
-/* Others of its group are still there, after it has ended. */
+/* Others of its group still live, after it has ended. */
 bool child_left_others(void);
-int child_number(void); /* its pid, and that of its group */
+
+/* Who of it still lives, and whom we may not signal. */
+struct group_view;
+void child_view(struct group_view *view);
 
 /* Stops this process, as a stopped child in a shell does, until it is continued; the child goes on
  * with it. */

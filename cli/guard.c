@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The guard is forked before the lock is asked for. It has a session of its own, so that no signal
- * for a group or terminal reaches it, takes no signal, and keeps no file open but one end of a
- * pipe. We hold the other end: when we are gone, however that came, the pipe tells. What it must
- * know lies in memory that both share: who the child is, and until when the lock is ours. Each
- * renewal moves that deadline; if it comes near and does not move, we hang or are stopped, and the
- * guard does what we would have done a little earlier.
+ * for a group or terminal reaches it, takes no signal, and keeps no file open but standard error
+ * and one end of a pipe. We hold the other end: when we are gone, however that came, the pipe
+ * tells. What it must know lies in memory that both share: who the child is, and until when the
+ * lock is ours. Each renewal moves that deadline; if it comes near and does not move, we hang or
+ * are stopped, and the guard does what we would have done a little earlier.
  *
  * No child escapes it. The child itself writes down who it is, before it becomes another program,
  * and until then it holds our end of the pipe too: so the pipe cannot end before the guard knows.
@@ -12,7 +12,11 @@
  * It never hits a stranger who was given the number of a child that is gone. The number of a group
  * stays taken for as long as the group has a member or its leader was not waited for; we dismiss
  * the guard as soon as we have seen that neither is so, and after us the guard looks every few
- * milliseconds. For a single process it uses a descriptor of that process. */
+ * milliseconds. For a single process it uses a descriptor of that process; without such descriptors
+ * nothing is started.
+ *
+ * A command that has changed its user is out of its reach, as it is out of ours. Then the guard
+ * says so, if we cannot: nobody else is left to tell. */
 #include "guard.h"
 
 #include <errno.h>
@@ -28,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "group.h"
 #include "instant.h"
 #include "say.h"
 
@@ -38,7 +43,7 @@ struct board {
     _Atomic int64_t deadline; /* INSTANT_NEVER: there is no lock yet */
     _Atomic pid_t child;      /* 0: none */
     atomic_bool told;
-    atomic_bool acted; /* the guard has */
+    atomic_bool acted; /* the guard has, before we did */
 };
 
 static struct board *board;
@@ -50,14 +55,16 @@ static int pipe_end = -1; /* ours: to be closed by our death */
 /* ---- In the guard ---- */
 
 static int process_descriptor = -1; /* of a child without a group of its own */
+static bool alone;                  /* we have died */
 
-static void signal_child(int number)
+/* False: somebody who should get it may not be signalled. */
+static bool signal_child(int number)
 {
-    pid_t child = atomic_load(&board->child);
     if (plan.group)
-        (void)kill(-child, number);
-    else if (process_descriptor >= 0)
-        (void)syscall(SYS_pidfd_send_signal, process_descriptor, number, NULL, 0);
+        return group_signal(atomic_load(&board->child), true, number);
+    return process_descriptor < 0 ||
+           syscall(SYS_pidfd_send_signal, process_descriptor, number, NULL, 0) == 0 ||
+           errno != EPERM;
 }
 
 static bool child_lives(void)
@@ -65,7 +72,22 @@ static bool child_lives(void)
     if (plan.group)
         return kill(-atomic_load(&board->child), 0) == 0 || errno == EPERM;
     return process_descriptor >= 0 &&
-           syscall(SYS_pidfd_send_signal, process_descriptor, 0, NULL, 0) == 0;
+           (syscall(SYS_pidfd_send_signal, process_descriptor, 0, NULL, 0) == 0 || errno == EPERM);
+}
+
+/* As long as we are there and know of it, we say it ourselves. */
+static void say_that_it_lives(void)
+{
+    static bool said;
+    struct group_view view;
+    group_look(atomic_load(&board->child), plan.group, &view);
+    if (said || !view.lives || (!alone && atomic_load(&board->told)))
+        return;
+    said = true;
+    say_error("holdfast %s, and its guard cannot end the command%s: %s; it RUNS ON WITHOUT THE "
+              "LOCK when the lease is over",
+              alone ? "has died" : "stands still",
+              view.refuses ? ", which runs as another user" : "", view.who);
 }
 
 static void wait_for_death(int64_t until)
@@ -79,17 +101,20 @@ static _Noreturn void end_child(void)
     if (atomic_load(&board->child) == 0)
         _exit(0); /* nothing was started */
     int64_t kill_at = instant_now() + plan.kill_after_ns;
-    atomic_store(&board->acted, true);
     if (!atomic_load(&board->told)) {
-        signal_child(SIGTERM);
-        signal_child(SIGCONT);
+        atomic_store(&board->acted, true);
+        if (!signal_child(SIGTERM))
+            say_that_it_lives();
+        (void)signal_child(SIGCONT);
     }
     int64_t last = atomic_load(&board->deadline) - plan.margin_ns / 2;
     wait_for_death(instant_earlier(kill_at, last));
     for (int i = 0; i < LAST_LOOKS && child_lives(); i++) {
-        signal_child(SIGKILL);
+        (void)signal_child(SIGKILL);
         (void)poll(NULL, 0, LOOK_MS);
     }
+    if (child_lives())
+        say_that_it_lives();
     _exit(0);
 }
 
@@ -101,8 +126,9 @@ static void forget_the_rest(int end)
     (void)setsid();
     (void)prctl(PR_SET_NAME, "holdfast-guard");
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int i = 0; i < OUR_PIPE; i++)
-        (void)dup2(nothing, i);
+    (void)dup2(nothing, STDIN_FILENO);
+    (void)dup2(nothing, STDOUT_FILENO);
+    say_in_a_hurry(); /* a reader who does not read must not hold up the guard */
     if (end != OUR_PIPE)
         (void)dup2(end, OUR_PIPE);
     if (close_range(OUR_PIPE + 1, ~0U, 0) != 0) /* an old kernel */
@@ -145,7 +171,7 @@ static bool listen_to_pipe(void)
 static _Noreturn void stand_guard(void)
 {
     int timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-    for (bool alone = false; !alone;) {
+    while (!alone) {
         set_timer(timer, last_call());
         struct pollfd set[] = {{.fd = OUR_PIPE, .events = POLLIN}, {.fd = timer, .events = POLLIN}};
         (void)poll(set, 2, -1);
@@ -159,10 +185,25 @@ static _Noreturn void stand_guard(void)
 
 /* ---- In the process that it watches over ---- */
 
+/* A number alone could be a stranger's by the time the guard needs it. */
+static bool can_watch_one(void)
+{
+    int itself = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (itself >= 0)
+        (void)close(itself);
+    else
+        say_error("--foreground needs pidfd_open(2), without which nobody could end the command "
+                  "if holdfast died: %s; leave it out, or say --on-lost ignore",
+                  strerror(errno));
+    return itself >= 0;
+}
+
 bool guard_start(const struct guard_plan *wanted)
 {
     int ends[2];
     plan = *wanted;
+    if (!plan.group && !can_watch_one())
+        return false;
     board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED || pipe2(ends, O_CLOEXEC) != 0) {
         board = NULL;

@@ -211,16 +211,15 @@ static int run(void *arg, int count, char **words)
     struct id_options *given = arg;
     struct session session;
     hf_ids *ids = NULL;
-    const char *name = "any";
-    int code = 0;
-    if (given->parse == NULL || count > 0)
-        code = session_take_name(count, words, 1, &name);
-    if (code != 0)
-        return code;
+    static const struct argument arguments[] = {{"NAME", "the name under which ids are unique"},
+                                                {0}};
+    if (!options_check_words(arguments, given->parse == NULL, count, words, "see --help"))
+        return EXIT_USAGE;
+    const char *name = count > 0 ? words[0] : "any";
     if (given->parse != NULL)
         return parse(given, name);
     given->session.own_loop = true; /* nothing is to be done meanwhile */
-    code = session_open(&given->session, 0, &session);
+    int code = session_open(&given->session, 0, &session);
     if (code != 0)
         return code;
     code = open_ids(given, &session, name, &ids);

@@ -214,14 +214,28 @@ static void on_released(void *arg, const hf_error *error)
     job->answered = true;
 }
 
+/* The server may still have something of a lost lock, and is told; but there is nothing to wait
+ * for.
+ */
+static void release_lost(struct job *job)
+{
+    (void)hf_release_nowait(&job->hold);
+    (void)hf_process(job->session->client, NULL);
+    job->answer.status = HF_ELOST;
+}
+
 /* Signals that come now change nothing any more: the command has ended, and this has a limit. */
 static void release(struct job *job)
 {
     int64_t limit = job->options->timeout_ms > 0 ? job->options->timeout_ms : TIMEOUT_DEFAULT_MS;
     int64_t left = hf_remaining_ms(job->hold); /* then it ends by itself */
-    int64_t until = instant_now() + ((limit < left ? limit : left) + RELEASE_GRACE_MS) * NS_PER_MS;
-    job->answer.status = HF_EUNKNOWN;
-    job->answered = hf_release_async(&job->hold, on_released, job, &job->answer) != HF_OK;
+    limit += RELEASE_GRACE_MS;
+    int64_t until = instant_now() + (limit < left ? limit : left) * NS_PER_MS;
+    hf_error refusal;
+    job->answered = hf_release_async(&job->hold, on_released, job, &refusal) != HF_OK;
+    job->answer = refusal;
+    if (!job->answered)
+        job->answer.status = HF_EUNKNOWN; /* until there is one */
     while (!job->answered && instant_now() < until)
         job_turn(job, until);
 }
@@ -265,8 +279,10 @@ void job_release(struct job *job)
         return;
     if (job->outcome == JOB_DONE && left_ms > 0 && hf_is_valid(job->hold))
         leave(job, left_ms);
-    else
+    else if (hf_is_valid(job->hold))
         release(job);
+    else
+        release_lost(job);
     job->finished = now;
     judge_release(job);
 }

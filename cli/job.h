@@ -59,8 +59,14 @@ struct job {
     hf_reason told;                /* by the library: why the hold is, or will be, over */
     char words[HF_REASON_MAX + 1]; /* of whoever asked for the lock */
     bool ending;                   /* the command is being ended */
-    bool killed;
     int64_t kill_at;
+    int64_t killed_at; /* 0: not yet */
+    bool refused;      /* part of it cannot be signalled by us */
+    enum {
+        SURVIVORS_NONE,
+        SURVIVORS_WITH_LOCK,
+        SURVIVORS_WITHOUT_LOCK
+    } survivors; /* said so far */
 
     job_outcome outcome;
     int exit_code;
@@ -75,5 +81,13 @@ void job_release(struct job *job); /* also after a command that was not started 
 void job_turn(struct job *job, int64_t until);
 void job_end(struct job *job, job_outcome outcome, int exit_code);
 void job_on_event(void *job, const hf_event *event);
+
+/* Sends a signal to the command, and says so if part of it cannot be signalled by us. */
+void job_signal(struct job *job, int number);
+void job_kill(struct job *job); /* the same with KILL; may be repeated */
+
+/* Says what becomes of the lock if some of the command live on after KILL; to be called again and
+ * again. */
+void job_look_at_survivors(struct job *job);
 
 #endif

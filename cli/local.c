@@ -351,15 +351,18 @@ static bool stop(struct local_status *place)
         say_error("cannot tell which process is the private server: try again");
         return false;
     }
-    bool good = pidfd_send_signal(process, SIGTERM, NULL, 0) == 0;
+    bool sent = pidfd_send_signal(process, SIGTERM, NULL, 0) == 0;
+    if (!sent)
+        say_error("cannot send TERM to the private server, pid %d: %s", (int)place->pid,
+                  strerror(errno));
     (void)pidfd_send_signal(process, SIGCONT, NULL, 0); /* should it have been stopped by hand */
-    for (int64_t until = now_ms() + STOP_BOUND_MS; good && !is_dead(process) && now_ms() < until;)
+    for (int64_t until = now_ms() + STOP_BOUND_MS; sent && !is_dead(process) && now_ms() < until;)
         nap();
-    good = good && is_dead(process);
+    bool dead = sent && is_dead(process);
     (void)close(process);
-    if (!good)
+    if (sent && !dead)
         say_error("the private server does not stop: kill -9 %d", (int)place->pid);
-    return good;
+    return dead;
 }
 
 /* In turn with those who start one: nobody shall do so while the old one is still about to remove

@@ -58,10 +58,9 @@ static int list(const struct session_options *given, struct session *session, co
 static int run(void *arg, int count, char **words)
 {
     struct session session;
-    if (count > 1) {
-        say_error("there are too many words; quote the pattern");
+    static const struct argument arguments[] = {{"PATTERN", "which locks"}, {0}};
+    if (!options_check_words(arguments, 0, count, words, "quote a pattern"))
         return EXIT_USAGE;
-    }
     int code = session_open(arg, 0, &session);
     if (code != 0)
         return code;

@@ -246,6 +246,22 @@ static bool parse_short(parser *p, const char *word)
     return true;
 }
 
+bool options_check_words(const struct argument *arguments, int needed, int count, char **words,
+                         const char *advice)
+{
+    int known = 0;
+    while (known < count && arguments[known].name != NULL)
+        known++;
+    if (known < count && known > 0)
+        say_error("\"%s\" is too much: nothing is expected behind %s; %s",
+                  options_shown(words[known]), arguments[known - 1].name, advice);
+    else if (known < count)
+        say_error("\"%s\" is too much; %s", options_shown(words[known]), advice);
+    else if (known < needed)
+        say_error("%s is missing: %s; see --help", arguments[known].name, arguments[known].meaning);
+    return known == count && known >= needed;
+}
+
 int options_parse(const struct option_table *table, void *place, int count, char *const *words)
 {
     parser p = {table, place, count, 0, words};

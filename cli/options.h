@@ -60,6 +60,17 @@ bool options_take_wait(bool try_once, const char *wait, int64_t *wait_ms);
 /* From 0 to 255; false: it has been said what is wrong. */
 bool options_read_exit_code(const char *text, int *code);
 
+/* What the words behind the options are called in the usage, and what they mean. */
+struct argument {
+    const char *name; /* NULL: the end */
+    const char *meaning;
+};
+
+/* Whether these are the words that a verb takes, of which the first `needed` must be there. False:
+ * it has been said which one is missing, or which one is too much, with the advice. */
+bool options_check_words(const struct argument *arguments, int needed, int count, char **words,
+                         const char *advice);
+
 /* A word of the user's for a message: never one that could have a password in it. */
 const char *options_shown(const char *word);
 

@@ -146,7 +146,7 @@ static int run(void *arg, int count, char **words)
     static struct order order;
     struct revoke_options *given = arg;
     order.given = given;
-    int code = session_take_name(count, words, 1, &order.name);
+    int code = session_take_name(count, words, false, &order.name);
     if (code == 0 && !is_sensible(given))
         code = EXIT_USAGE;
     if (code == 0)

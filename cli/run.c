@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* holdfast run: what its options mean. What it does is in job.c (the lock), watch.c (the command
- * while it runs), child.c (its process), guard.c (if we die) and live.c (while we wait). */
+ * while it runs), survivors.c (what cannot be ended), child.c (its process), guard.c (if we die)
+ * and live.c (while we wait). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "job.h"
 #include "json.h"
 #include "printable.h"
+#include "program.h"
 #include "say.h"
 #include "session.h"
 #include "signals.h"
@@ -117,31 +119,37 @@ static bool use_shell(const char *command, struct job_plan *plan)
     return true;
 }
 
-static bool wrong_words(const char *text)
+static bool wrong_words(const char *word, const char *text)
 {
-    say_error("%s; see holdfast run --help", text);
+    if (word != NULL)
+        say_error("\"%s\" %s; see holdfast run --help", options_shown(word), text);
+    else
+        say_error("%s; see holdfast run --help", text);
     return false;
 }
+
+static const char too_much[] = "is too much: -c takes one TEXT, which is the whole command";
 
 /* NAME [--] COMMAND..., or NAME -c TEXT, or NAME alone if -c came before. */
 static bool read_words(const struct run_options *given, int count, char **words,
                        struct job_plan *plan)
 {
     if (count == 0)
-        return wrong_words("the name of the lock is missing");
+        return wrong_words(NULL, "NAME is missing: the name of the lock");
     plan->name = words[0];
     if (given->command != NULL)
-        return count == 1 ? use_shell(given->command, plan)
-                          : wrong_words("-c takes one text; there is more behind the name");
+        return count == 1 ? use_shell(given->command, plan) : wrong_words(words[1], too_much);
     if (count > 1 && (strcmp(words[1], "-c") == 0 || strcmp(words[1], "--command") == 0))
-        return count == 3 ? use_shell(words[2], plan) : wrong_words("-c takes one text");
+        return count == 3   ? use_shell(words[2], plan)
+               : count == 2 ? wrong_words(words[1], "needs TEXT")
+                            : wrong_words(words[3], too_much);
     bool marked = count > 1 && strcmp(words[1], "--") == 0;
     plan->words = words + (marked ? 2 : 1);
     if (plan->words[0] == NULL || plan->words[0][0] == '\0')
-        return wrong_words("the command is missing");
+        return wrong_words(NULL, "COMMAND is missing: what to run");
     if (!marked && plan->words[0][0] == '-')
-        return wrong_words("options stand before the name, and -- before a command that begins "
-                           "with a dash");
+        return wrong_words(words[1], "is in the wrong place: options stand before the name, and -- "
+                                     "before a command that begins with a dash");
     return true;
 }
 
@@ -172,10 +180,11 @@ static void print_summary(const struct job *job)
     (void)json_finish();
 }
 
-/* A release that got no answer would be waited for again. */
+/* A release that got no answer would be waited for again, and so would that of a lost lock. */
 static void close_session(struct job *job)
 {
-    if (job->answer.status == HF_EUNKNOWN || job->answer.status == HF_EUNAVAILABLE)
+    hf_status status = job->answer.status;
+    if (status == HF_EUNKNOWN || status == HF_EUNAVAILABLE || status == HF_ELOST)
         return;
     session_close(job->session);
 }
@@ -212,6 +221,8 @@ static int work(struct job *job, struct session_options *session_options)
         return EXIT_OWN;
     }
     say_in_a_hurry();
+    if (job->plan->on_lost != ON_LOST_IGNORE)
+        program_warn_of_other_user(job->plan->words[0]);
     job_acquire(job);
     if (job->outcome == JOB_NONE)
         job_run(job);
@@ -264,6 +275,10 @@ static const char details[] =
     "is\n"
     "killed, hangs or is stopped: a stopped holdfast does not renew, so a command that is stopped\n"
     "from the terminal for longer than the lease is ended.\n"
+    "\n"
+    "A command that changes its user (sudo, su) cannot be ended unless holdfast runs as root: use\n"
+    "sudo holdfast run, not holdfast run sudo. holdfast says so, and keeps the lock until such a\n"
+    "command has ended by itself, if it can.\n"
     "\n"
     "--min-hold leaves a lock whose command was faster to end by itself: that may be later than\n"
     "asked for, by up to --ttl. --json prints a summary on standard error, for standard output is\n"

@@ -114,6 +114,16 @@ static const struct {
     int (*run)(const struct session_options *wanted);
 } actions[] = {{"status", status}, {"start", start}, {"stop", stop}};
 
+/* The first word and those behind `used` options that follow it. */
+static bool check_words(int count, char **words, int used)
+{
+    static const struct argument action[] = {{"ACTION", "one of status, start and stop"}, {0}};
+    static const struct argument nothing[] = {{0}};
+    if (count == 0)
+        return options_check_words(action, 1, count, words, "see --help");
+    return options_check_words(nothing, 0, count - used - 1, words + used + 1, "see --help");
+}
+
 /* Options may stand behind the action too: it is a verb of its own in all but the table. */
 static int run(void *arg, int count, char **words)
 {
@@ -124,10 +134,13 @@ static int run(void *arg, int count, char **words)
     if (used < 0)
         return EXIT_USAGE;
     say_set_level(wanted->quiet, wanted->verbose);
-    for (size_t i = 0; count == used + 1 && i < sizeof(actions) / sizeof(actions[0]); i++)
+    if (!check_words(count, words, used))
+        return EXIT_USAGE;
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
         if (strcmp(words[0], actions[i].name) == 0)
             return actions[i].run(wanted);
-    say_error("one of status, start and stop is expected; see --help");
+    say_error("there is no action \"%s\": one of status, start and stop is expected",
+              options_shown(words[0]));
     return EXIT_USAGE;
 }
 

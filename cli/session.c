@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Where settings come from: the command line, then the environment, then the configuration file;
- * the first that says something counts. Without any URL the command refuses to guess: a fleet in
+ * the first that says something counts. A password is sent only to a URL of the same source, or of
+ * one that counts less: the password of a configured server must not go to whatever --url names.
+ * Without any URL the command refuses to guess: a fleet in
  * which each machine silently locks for itself runs everything everywhere. */
 #include "session.h"
 
@@ -62,23 +64,35 @@ static void take_text(const char **mine, const char *other)
         *mine = other;
 }
 
-/* A password goes with servers that have none of their own. */
+static bool has_password(const struct session_options *place)
+{
+    return place->password_file != NULL || place->password_env != NULL;
+}
+
 static void take_password(struct session_options *mine, const struct session_options *other)
 {
-    if (mine->password_file == NULL && mine->password_env == NULL) {
+    if (!has_password(mine)) {
         mine->password_file = other->password_file;
         mine->password_env = other->password_env;
     }
 }
 
-static void take_rest(struct session_options *mine, const struct session_options *other)
+/* The server, with its password. */
+static void take_server(struct session_options *mine, const struct session_options *other)
 {
-    if (!mine->local && !urls_have_password(&mine->urls))
-        take_password(mine, other);
     if (mine->urls.count == 0 && !mine->local) {
+        take_password(mine, other);
         mine->urls = other->urls;
         mine->local = other->local;
+    } else if (has_password(other) && !has_password(mine) && !mine->local &&
+               !urls_have_password(&mine->urls)) {
+        mine->password_withheld = true;
     }
+}
+
+static void take_rest(struct session_options *mine, const struct session_options *other)
+{
+    take_server(mine, other);
     take_text(&mine->prefix, other->prefix);
     take_text(&mine->side_prefix, other->side_prefix);
     take_text(&mine->tls_ca, other->tls_ca);
@@ -128,22 +142,46 @@ static bool protects_nothing(const struct session_options *said,
     return wanted && clear;
 }
 
+static void read_environment(struct session_options *place)
+{
+    const char *url = config_environment("HOLDFAST_URL");
+    if (url != NULL)
+        place->urls = (struct option_list){{url}, 1};
+    place->prefix = config_environment("HOLDFAST_PREFIX");
+    place->password_file = config_environment("HOLDFAST_PASSWORD_FILE");
+    if (config_environment("HOLDFAST_PASSWORD") != NULL)
+        place->password_env = "HOLDFAST_PASSWORD";
+    name_local(place);
+}
+
+#define IN_ONE_PLACE                                                                        \
+    "the configured password is not sent, for the URL does not come from there: give both " \
+    "in one place, such as --url and --password-file"
+
+static bool lacks_password(const struct session_options *place)
+{
+    bool lacks = place->password_withheld && urls_lack_password(&place->urls);
+    if (lacks)
+        say_error("the URL names a user without a password; " IN_ONE_PLACE);
+    else if (place->password_withheld)
+        say_more(IN_ONE_PLACE);
+    return lacks;
+}
+
 int session_complete(struct session_options *place)
 {
     struct session_options said = *place, file = {0}, environment = {0};
-    const char *url = config_environment("HOLDFAST_URL");
     if (!config_read(&session_table, &file, place->config))
         return EXIT_USAGE;
-    if (url != NULL)
-        environment.urls = (struct option_list){{url}, 1};
-    environment.prefix = config_environment("HOLDFAST_PREFIX");
+    read_environment(&environment);
     name_local(place);
-    name_local(&environment);
     name_local(&file);
     take_rest(place, &environment);
     take_rest(place, &file);
     say_set_level(place->quiet, place->verbose);
-    return protects_nothing(&said, place) || protects_nothing(&file, &file) ? EXIT_USAGE : 0;
+    bool refused =
+        lacks_password(place) || protects_nothing(&said, place) || protects_nothing(&file, &file);
+    return refused ? EXIT_USAGE : 0;
 }
 
 /* *url is freed by the caller. */
@@ -198,6 +236,7 @@ static int open_client(const struct session_options *place, const char *url,
     wanted->tls = urls_are_protected(url) ? &tls : NULL;
     wanted->password_env = place->password_env;
     wanted->password_file = place->password_file;
+    session->password_withheld = place->password_withheld;
     urls_hide(url, session->url, sizeof(session->url));
     if (hf_open(url, wanted, &session->client, &error) != HF_OK)
         return session_fail(session, "cannot begin", &error);
@@ -318,18 +357,20 @@ static const char *advice_for(hf_status status)
 
 int session_fail(const struct session *session, const char *what, const hf_error *error)
 {
-    (void)session;
-    say_error("%s: %s%s", what, error->text, advice_for(error->status));
+    const char *advice = advice_for(error->status);
+    if (error->status == HF_EDENIED && session->password_withheld)
+        advice = "; " IN_ONE_PLACE;
+    say_error("%s: %s%s", what, error->text, advice);
     return exit_code_of(error->status);
 }
 
-int session_take_name(int count, char **words, int most, const char **name)
+int session_take_name(int count, char **words, bool token, const char **name)
 {
-    if (count == 0 || count > most) {
-        say_error(count == 0 ? "the name of the lock is missing; see --help"
-                             : "there are too many words; see --help");
+    static const struct argument with_token[] = {
+        {"NAME", "the name of the lock"}, {"TOKEN", "what acquire has printed"}, {0}};
+    static const struct argument alone[] = {{"NAME", "the name of the lock"}, {0}};
+    if (!options_check_words(token ? with_token : alone, 1, count, words, "see --help"))
         return EXIT_USAGE;
-    }
     *name = words[0];
     return 0;
 }

@@ -25,10 +25,11 @@ struct session_options {
     const char *tls_key;
     const char *tls_name;
     bool tls_insecure;
-    int64_t timeout_ms;   /* of a call */
-    bool strict;          /* refuse servers that are not safe */
-    int64_t max_lease_ms; /* of all who share locks on several servers; 0: not given */
-    bool durable;         /* these servers never forget */
+    int64_t timeout_ms;     /* of a call */
+    bool strict;            /* refuse servers that are not safe */
+    int64_t max_lease_ms;   /* of all who share locks on several servers; 0: not given */
+    bool durable;           /* these servers never forget */
+    bool password_withheld; /* not an option: there is one, but it is not for these servers */
     /* Not options, but what a verb wants. */
     bool own_loop; /* a client without threads: the verb has a loop */
     bool silent;   /* the client's log is not shown */
@@ -46,6 +47,7 @@ enum {
 struct session {
     hf_client *client;
     bool local;                /* this machine only */
+    bool password_withheld;    /* for the message if the server wants one */
     char url[SESSION_URL_MAX]; /* or several, without passwords: for people */
 };
 
@@ -65,7 +67,8 @@ void session_close(struct session *session);
 /* Says what a call came to, with what there is to do about it, and returns the exit code. */
 int session_fail(const struct session *session, const char *what, const hf_error *error);
 
-/* The lock's name is the first of the words; 64 if it is missing or there are more than `most`. */
-int session_take_name(int count, char **words, int most, const char **name);
+/* The lock's name is the first of the words, and there may be a token behind it. 64: it is missing,
+ * or there are more; it has been said. */
+int session_take_name(int count, char **words, bool token, const char **name);
 
 #endif

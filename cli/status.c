@@ -122,10 +122,9 @@ static int show_many(struct view *view, const char *pattern)
 static int run(void *arg, int count, char **words)
 {
     struct view view = {.given = arg};
-    if (count > 1) {
-        say_error("there are too many words; quote names with blanks, and patterns");
+    static const struct argument arguments[] = {{"NAME or PATTERN", "which locks"}, {0}};
+    if (!options_check_words(arguments, 0, count, words, "quote names with blanks, and patterns"))
         return EXIT_USAGE;
-    }
     int code = session_open(arg, 0, &view.session);
     if (code != 0)
         return code;

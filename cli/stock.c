@@ -116,7 +116,7 @@ static bool read_units(const char *word, int64_t *units)
     *units = strtoll(word, &end, 10);
     if (isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *units <= HF_UNITS_MAX)
         return true;
-    say_error("\"%s\" is not good: a number of units, at most %lld, is expected", word,
+    say_error("UNITS: \"%s\" is not good: a number, at most %lld, is expected", word,
               (long long)HF_UNITS_MAX);
     return false;
 }
@@ -281,36 +281,60 @@ static int cancel(struct task *task)
 
 enum { FOR_SET = 1, FOR_ORDER = 2, FOR_PUT = 4, FOR_RESERVE = 8 };
 
+static const struct argument item[] = {{"ITEM", "the name of the item"}, {0}};
+static const struct argument item_units[] = {
+    {"ITEM", "the name of the item"}, {"UNITS", "how many there are in all"}, {0}};
+static const struct argument item_request[] = {
+    {"ITEM", "the name of the item"}, {"REQUEST", "what reserve has printed"}, {0}};
+
 static const struct action {
     const char *name;
-    int words; /* with the item */
-    int takes; /* which options */
+    const struct argument *arguments;
+    int needed; /* of them */
+    int takes;  /* which options */
     int (*run)(struct task *task);
-} actions[] = {{"set", 2, FOR_SET, set},
-               {"get", 1, 0, get},
-               {"take", 1, FOR_ORDER, take},
-               {"put", 1, FOR_ORDER | FOR_PUT, put},
-               {"reserve", 1, FOR_ORDER | FOR_RESERVE, reserve},
-               {"confirm", 2, 0, confirm},
-               {"cancel", 2, 0, cancel},
-               {"audit", 1, 0, audit}};
+} actions[] = {{"set", item_units, 2, FOR_SET, set},
+               {"get", item, 1, 0, get},
+               {"take", item, 1, FOR_ORDER, take},
+               {"put", item, 1, FOR_ORDER | FOR_PUT, put},
+               {"reserve", item, 1, FOR_ORDER | FOR_RESERVE, reserve},
+               {"confirm", item_request, 2, 0, confirm},
+               {"cancel", item_request, 2, 0, cancel},
+               {"audit", item, 1, 0, audit}};
+
+static const char action_names[] = "one of set, get, take, put, reserve, confirm, cancel and audit";
+
+static bool words_fit(const struct action *action, int count, char **words)
+{
+    bool orders = (action->takes & FOR_ORDER) != 0;
+    return options_check_words(action->arguments, action->needed, count, words,
+                               orders ? "say how many with -n" : "see --help");
+}
 
 static bool options_fit(const struct stock_options *given, const struct action *action)
 {
-    int used = 0;
-    if (given->per_user != 0 || given->no_limit || given->keep_ms != 0 || given->afresh)
-        used |= FOR_SET;
-    if (given->units != 0 || given->user != NULL || given->request != NULL)
-        used |= FOR_ORDER;
-    used |= given->restock ? FOR_PUT : 0;
-    used |= given->limit_ms != 0 ? FOR_RESERVE : 0;
-    if ((used & ~action->takes) != 0)
-        say_error("stock %s does not take one of these options; see --help", action->name);
-    else if (given->no_limit && given->per_user != 0)
+    const struct {
+        const char *name;
+        bool used;
+        int purpose;
+    } some[] = {{"units", given->units != 0, FOR_ORDER},
+                {"user", given->user != NULL, FOR_ORDER},
+                {"request", given->request != NULL, FOR_ORDER},
+                {"restock", given->restock, FOR_PUT},
+                {"for", given->limit_ms != 0, FOR_RESERVE},
+                {"per-user", given->per_user != 0, FOR_SET},
+                {"no-limit", given->no_limit, FOR_SET},
+                {"keep", given->keep_ms != 0, FOR_SET},
+                {"afresh", given->afresh, FOR_SET}};
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+        if (some[i].used && (some[i].purpose & action->takes) == 0) {
+            say_error("stock %s does not take --%s; see --help", action->name, some[i].name);
+            return false;
+        }
+    }
+    if (given->no_limit && given->per_user != 0)
         say_error("--per-user and --no-limit exclude each other");
-    else
-        return true;
-    return false;
+    return !given->no_limit || given->per_user == 0;
 }
 
 static const struct action *find(const char *name)
@@ -325,12 +349,13 @@ static int run(void *arg, int count, char **words)
 {
     struct stock_options *given = arg;
     const struct action *action = count > 0 ? find(words[0]) : NULL;
-    if (action == NULL || count != action->words + 1) {
-        say_error(action == NULL
-                      ? "one of set, get, take, put, reserve, confirm, cancel and audit is expected"
-                      : "the item, or what belongs behind it, is missing or too much; see --help");
+    if (count == 0)
+        say_error("ACTION is missing: %s is expected; see --help", action_names);
+    else if (action == NULL)
+        say_error("there is no action \"%s\": %s is expected", options_shown(words[0]),
+                  action_names);
+    if (action == NULL || !words_fit(action, count - 1, words + 1))
         return EXIT_USAGE;
-    }
     struct task task = {.given = given, .item = words[1], .word = count > 2 ? words[2] : NULL};
     if (!options_fit(given, action))
         return EXIT_USAGE;

@@ -34,7 +34,7 @@ static bool copy_token(char place[HF_TOKEN_MAX], const char *text)
 
 static int take_words(int count, char **words, struct token_use *use)
 {
-    int code = session_take_name(count, words, 2, &use->name);
+    int code = session_take_name(count, words, true, &use->name);
     const char *text = code == 0 && count == 2 ? words[1] : getenv("HOLDFAST_TOKEN");
     if (code != 0)
         return code;

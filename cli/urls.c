@@ -81,6 +81,17 @@ bool urls_have_password(const struct option_list *texts)
     return false;
 }
 
+bool urls_lack_password(const struct option_list *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        struct url url = {0};
+        while (next_url(texts->texts[i], &url))
+            if (url.authority < url.hosts && find(url.authority, url.hosts, ":") == url.hosts)
+                return true;
+    }
+    return false;
+}
+
 bool urls_are_protected(const char *text)
 {
     struct url url = {0};

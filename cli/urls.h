@@ -7,6 +7,7 @@
 #include "options.h"
 
 bool urls_have_password(const struct option_list *texts); /* any of them has */
+bool urls_lack_password(const struct option_list *texts); /* any of them has a user only */
 bool urls_are_protected(const char *text);                /* any of them is, by TLS */
 
 /* Without user and password, with a blank between any two. What does not fit is not shown. */

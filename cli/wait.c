@@ -116,7 +116,7 @@ static int run(void *arg, int count, char **words)
     static struct watch watch = {.end_ms = -1};
     struct wait_options *given = arg;
     int64_t limit_ms = 0;
-    int code = session_take_name(count, words, 1, &watch.name);
+    int code = session_take_name(count, words, false, &watch.name);
     if (code != 0)
         return code;
     if (!options_take_time("wait", given->wait, &limit_ms))

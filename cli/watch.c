@@ -9,7 +9,8 @@
  * renewal that succeeds after all only gives it its full time.
  *
  * The lock outlives the command and all of its group: whoever is left over when the command has
- * ended would work without the lock, so they get TERM and KILL too, before it is released. */
+ * ended would work without the lock, so they get TERM and KILL too, before it is released. Those
+ * who cannot be ended are waited for, with the lock as long as it lasts (survivors.c). */
 #include <signal.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@
 #include "say.h"
 #include "signals.h"
 
-enum { SWEEP_LOOK_MS = 10, SWEEP_MAX_MS = 2000 };
+enum { SWEEP_LOOK_MS = 10, SURVIVORS_LOOK_MS = 200 };
 
 /* ---- What the library tells ---- */
 
@@ -71,8 +72,8 @@ static void tell(struct job *job)
     guard_set_deadline(job->kill_at + job->margin);
     guard_set_told();
     if (job->kill_at > now) {
-        child_signal(SIGTERM);
-        child_signal(SIGCONT); /* a stopped process would not notice */
+        job_signal(job, SIGTERM);
+        (void)child_signal(SIGCONT); /* a stopped process would not notice */
     }
 }
 
@@ -122,22 +123,22 @@ static void look_at_hold(struct job *job)
 static void go_on_ending(struct job *job)
 {
     int64_t now = instant_now();
-    if (job->plan->on_lost == ON_LOST_IGNORE || job->killed)
+    if (job->plan->on_lost == ON_LOST_IGNORE || job->killed_at != 0)
         return;
     if (job->told != HF_REASON_GONE && job->told != HF_REASON_BROKEN)
         job->kill_at = instant_earlier(job->kill_at, now + left_of_lease(job) - job->margin);
     guard_set_deadline(job->kill_at + job->margin);
-    if (now >= job->kill_at) {
-        child_signal(SIGKILL);
-        job->killed = true;
-    }
+    if (now >= job->kill_at)
+        job_kill(job);
 }
 
 /* When there is something to decide next, if nothing comes. */
 static int64_t next_decision(const struct job *job)
 {
+    if (job->killed_at != 0)
+        return instant_now() + SURVIVORS_LOOK_MS * NS_PER_MS;
     if (job->ending)
-        return job->killed || job->plan->on_lost == ON_LOST_IGNORE ? INSTANT_NEVER : job->kill_at;
+        return job->plan->on_lost == ON_LOST_IGNORE ? INSTANT_NEVER : job->kill_at;
     return instant_now() + left_of_lease(job) - needed_to_end(job);
 }
 
@@ -149,15 +150,15 @@ static bool means_the_end(int number)
     return number == SIGTERM || number == SIGHUP || number == SIGINT || number == SIGQUIT;
 }
 
-static void pass_signals_on(bool *asked_to_stop)
+static void pass_signals_on(struct job *job, bool *asked_to_stop)
 {
     for (int number; (number = signals_next()) != 0;) {
         if (number == SIGCHLD)
             child_look();
         else
-            child_signal(number);
+            job_signal(job, number);
         if (means_the_end(number))
-            child_signal(SIGCONT);
+            (void)child_signal(SIGCONT);
         if (number == SIGTSTP)
             *asked_to_stop = true;
         else if (number == SIGCONT)
@@ -221,8 +222,9 @@ static void watch(struct job *job)
             look_at_hold(job);
         if (!job->ending)
             guard_set_deadline(instant_now() + left_of_lease(job));
+        job_look_at_survivors(job);
         job_turn(job, next_decision(job));
-        pass_signals_on(&asked_to_stop);
+        pass_signals_on(job, &asked_to_stop);
         stop_if_it_stopped(&asked_to_stop);
     }
 }
@@ -230,23 +232,19 @@ static void watch(struct job *job)
 static void sweep(struct job *job)
 {
     bool ignored;
-    int64_t give_up = INSTANT_NEVER;
     if (!child_left_others())
         return;
     say_more("the command has ended and left others behind: they are told to end too");
     if (!job->ending || job->plan->on_lost == ON_LOST_IGNORE)
         tell(job);
-    while (child_left_others() && instant_now() < give_up) {
-        if (instant_now() >= job->kill_at) {
-            child_signal(SIGKILL);
-            give_up = instant_earlier(give_up, instant_now() + SWEEP_MAX_MS * NS_PER_MS);
-        }
-        job_turn(job, instant_now() + SWEEP_LOOK_MS * NS_PER_MS);
-        pass_signals_on(&ignored);
+    while (child_left_others()) {
+        if (instant_now() >= job->kill_at)
+            job_kill(job);
+        job_look_at_survivors(job);
+        int pause_ms = job->survivors != SURVIVORS_NONE ? SURVIVORS_LOOK_MS : SWEEP_LOOK_MS;
+        job_turn(job, instant_now() + pause_ms * NS_PER_MS);
+        pass_signals_on(job, &ignored);
     }
-    if (child_left_others())
-        say_error("some of the command's processes cannot be ended: look for the group %d",
-                  child_number());
 }
 
 void job_run(struct job *job)

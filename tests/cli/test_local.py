@@ -5,6 +5,7 @@ of the process that happened to start it; and the verb `server`."""
 import fcntl
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -317,8 +318,32 @@ class Places(Local):
     def test_a_folder_of_somebody_else_is_refused(self):
         os.mkdir(self.place, 0o700)
         os.chown(self.place, 12345, 12345)
-        self.assertIn('somebody else', self.refuses('server', 'start', code=69))
+        for action in ('start', 'status', 'stop'):
+            said = self.refuses('server', action, code=69)
+            self.assertIn(f'{self.place} belongs to uid 12345', said)
+            self.assertIn('XDG_RUNTIME_DIR', said)
+        self.refuses('--local', program=lib.PROBE, code=69)
         self.assertEqual(self.servers(), [])
+
+    @unittest.skipUnless(os.geteuid() == 0, 'only root can give a folder away')
+    def test_a_folder_below_one_of_somebody_else_is_refused(self):
+        self.server('start')
+        os.chown(self.folder, 12345, 12345)
+        said = self.refuses('server', 'status', code=69)
+        self.assertIn(f'{self.folder} belongs to uid 12345', said)
+        os.chown(self.folder, 0, 0)
+        self.server('stop')
+
+    def test_a_folder_that_everybody_could_exchange_is_refused(self):
+        os.chmod(self.folder, 0o777)
+        self.assertIn('chmod o-w', self.refuses('server', 'start', code=69))
+        self.assertFalse(os.path.exists(self.place))
+        os.chmod(self.folder, 0o1777)
+        self.server('start')
+        os.chmod(self.folder, 0o777)
+        self.assertIn('chmod o-w', self.refuses('server', 'status', code=69))
+        os.chmod(self.folder, 0o700)
+        self.server('stop')
 
     def test_the_usual_folder_does_not_depend_on_the_login(self):
         user = os.geteuid()
@@ -360,6 +385,51 @@ class Places(Local):
         os.mkdir(folder)
         found = self.json_of('server', 'start', '--json', env={'XDG_RUNTIME_DIR': folder})
         self.assertTrue(found['folder'].endswith('/x\ufffd/holdfast'))
+
+
+@unittest.skipUnless(os.geteuid() == 0, 'only root can act for two other users')
+class Squatted(Local):
+    """Somebody has made /tmp/holdfast-UID before its user did."""
+    USER = 20000 + os.getpid() % 40000  # nobody's; not that of another run of these tests
+    SQUATTER = USER + 1
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.folder, 0o755)
+        self.holdfast = shutil.copy(lib.HOLDFAST, os.path.join(self.folder, 'holdfast'))
+        os.chmod(self.holdfast, 0o755)
+        del self.environment['XDG_RUNTIME_DIR']
+        self.place = f'/tmp/holdfast-{self.USER}'
+        self.assertFalse(os.path.lexists(self.place))
+        self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
+
+    def as_user(self):
+        return {'program': self.holdfast, 'user': self.USER, 'group': self.USER,
+                'extra_groups': []}
+
+    def refuses_it(self):
+        for words in (['server', 'start'], ['server', 'status'], ['run', '--local', 'x', 'true']):
+            said = self.refuses(*words, code=69, **self.as_user())
+            self.assertIn(f'{self.place} belongs to uid {self.SQUATTER}', said)
+
+    def test_by_a_folder(self):
+        os.mkdir(self.place, 0o700)
+        os.chown(self.place, self.SQUATTER, self.SQUATTER)
+        self.refuses_it()
+        os.chmod(self.place, 0o777)
+        self.refuses_it()
+        os.rmdir(self.place)
+        self.run_it('server', 'start', **self.as_user())
+        self.addCleanup(self.run_it, 'server', 'stop', **self.as_user())
+        self.assertEqual(os.stat(self.place).st_uid, self.USER)
+
+    def test_by_a_link(self):
+        os.mkdir(os.path.join(self.folder, 'good'), 0o700)
+        os.chown(os.path.join(self.folder, 'good'), self.USER, self.USER)
+        os.symlink(os.path.join(self.folder, 'good'), self.place)
+        self.addCleanup(os.unlink, self.place)
+        os.lchown(self.place, self.SQUATTER, self.SQUATTER)
+        self.refuses_it()
 
 
 class Programs(Local):

@@ -2,14 +2,30 @@
 # SPDX-License-Identifier: MIT
 """holdfast run: if holdfast itself is killed, stopped or hangs, its command does not outlive the
 lease."""
+import ctypes
+import errno
 import os
 import signal
+import struct
 import subprocess
 import time
 import unittest
 
 from running import Running, is_alive, state_of, wait_until
 from test_run_loss import POLITE, STUBBORN
+
+
+def without_pidfd_open():
+    """In a new process: the kernel is one that does not have that call, by a seccomp filter."""
+    pidfd_open, refuse, allow = 434, 0x00050000 | errno.ENOSYS, 0x7fff0000
+    load, equal, give = 0x20, 0x15, 0x06
+    code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in (
+        (load, 0, 0, 0), (equal, 0, 1, pidfd_open), (give, 0, 0, refuse), (give, 0, 0, allow))))
+    program = struct.pack('HxxxxxxQ', 4, ctypes.addressof(code))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    no_new_privileges, set_seccomp, filter_mode = 38, 22, 2
+    if prctl(no_new_privileges, 1, 0, 0, 0) != 0 or prctl(set_seccomp, filter_mode, program) != 0:
+        raise OSError(ctypes.get_errno(), 'no seccomp')
 
 
 class Guard(Running):
@@ -86,6 +102,15 @@ class Guard(Running):
         self.dies_before([outer], lease_end)
         self.assertTrue(is_alive(inner))
         os.kill(int(inner), signal.SIGKILL)
+
+    def test_that_could_not_end_one_in_the_foreground_starts_nothing(self):
+        error = self.refuses('--foreground', self.lock, '-c', 'echo x >$DIR/started', code=125,
+                             preexec_fn=without_pidfd_open)
+        self.assertIn('pidfd_open', error)
+        self.assertEqual(self.text('started'), '')
+        self.run_it(self.lock, 'true', preexec_fn=without_pidfd_open)
+        self.run_it('--foreground', '--on-lost', 'ignore', self.lock, 'true',
+                    preexec_fn=without_pidfd_open)
 
     def test_ends_those_whom_the_command_left_behind(self):
         """holdfast is killed while it waits for them to end, with the command already gone."""

@@ -31,6 +31,16 @@ class Loss(Running):
         _, error = self.end_of(running, 122)
         self.assertIn('could not be renewed', error)
 
+    def test_of_a_silent_server_needs_no_release_to_be_waited_for(self):
+        for command in (POLITE, STUBBORN):
+            running = self.start('--ttl', '2', self.lock, '-c', command)
+            lease_end = self.wait_for_renewal()
+            self.server.pause()
+            self.end_of(running, 122)
+            self.assertLess(time.time() * 1000, lease_end + 500, command)
+            self.server.go_on()
+            self.server.ask('DEL', self.lock)
+
     def test_needs_no_guard_for_that(self):
         running, pids = self.start_stubborn('--ttl', '4', '--timeout', '0.3')
         os.kill(self.guard_of(running), signal.SIGKILL)

@@ -2,11 +2,44 @@
 # SPDX-License-Identifier: MIT
 """Where settings come from: the command line, then the environment, then the configuration file; and
 what is refused."""
+import socket
+import threading
 import unittest
 
 import lib
+from lib_verbs import Server
 
 URL = 'redis://host.invalid'  # opening a session sends nothing
+
+
+class Listener:
+    """A server that says nothing and remembers what it was told."""
+
+    def __enter__(self):
+        self.heard = b''
+        self.socket = socket.create_server(('127.0.0.1', 0))
+        self.port = self.socket.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        return self
+
+    def serve(self):
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.hear, args=[peer], daemon=True).start()
+
+    def hear(self, peer):
+        with peer:
+            while more := peer.recv(65536):
+                self.heard += more
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join()
 
 
 class Session(lib.World):
@@ -96,19 +129,77 @@ class Sources(Session):
 
 
 class Passwords(Session):
-    def test_one_of_the_file_is_for_servers_that_have_none(self):
+    def passwords(self, *words, **more):
+        found = self.settings(*words, **more)
+        return found['password_file'], found['password_env']
+
+    def test_one_goes_to_servers_of_its_own_source(self):
         secret = self.write('secret', 'x')
-        self.config(f'password-file = {secret}')
-        self.assertEqual(self.settings('-u', URL)['password_file'], secret)
-        self.assertEqual(self.settings('-u', 'redis://me@h')['password_file'], secret)
-        self.assertIsNone(self.settings('-u', 'redis://:own@h')['password_file'])
-        self.assertIsNone(self.settings('--local')['password_file'])
-        self.assertEqual(self.settings('-u', 'redis://a,b,c')['password_file'], secret)
-        self.assertIsNone(self.settings('-u', 'redis://a,b redis://:own@c')['password_file'])
-        self.assertIsNone(self.settings('-u', 'redis://a', '-u', 'redis://b', '-u',
-                                        'redis://:own@c')['password_file'])
-        found = self.settings('-u', URL, '--password-env', 'HOME')
-        self.assertEqual((found['password_file'], found['password_env']), (None, 'HOME'))
+        given = ['-u', URL, '--password-file', secret]
+        self.assertEqual(self.passwords(*given), (secret, None))
+        env = {'HOLDFAST_URL': URL, 'HOLDFAST_PASSWORD_FILE': secret}
+        self.assertEqual(self.passwords(env=env), (secret, None))
+        env = {'HOLDFAST_URL': URL, 'HOLDFAST_PASSWORD': 'x'}
+        self.assertEqual(self.passwords(env=env), (None, 'HOLDFAST_PASSWORD'))
+        self.config(f'url = {URL}', f'password-file = {secret}')
+        self.assertEqual(self.passwords(), (secret, None))
+
+    def test_one_does_not_go_to_servers_of_a_source_that_counts_more(self):
+        secret = self.write('secret', 'x')
+        for lines in ((f'url = {URL}', f'password-file = {secret}'),
+                      (f'password-file = {secret}',), ('password-env = HOME', f'url = {URL}')):
+            self.config(*lines)
+            for words in (['-u', URL], ['-u', 'redis://me:x@h'], ['-u', 'redis://a,b,c'],
+                          ['-u', 'redis://:own@h'], ['--local'],
+                          ['-u', 'redis://a', '-u', 'redis://b', '-u', 'redis://:own@c']):
+                self.assertEqual(self.passwords(*words), (None, None), words)
+            self.assertEqual(self.passwords(env={'HOLDFAST_URL': URL}), (None, None))
+            said = self.refusal('-u', 'redis://me@h')
+            self.assertIn('names a user without a password; the configured password is not', said)
+            self.assertEqual(self.passwords(env={'HOLDFAST_URL': 'local:'}), (None, None))
+        self.config()
+        for more in ({'HOLDFAST_PASSWORD': 'x'}, {'HOLDFAST_PASSWORD_FILE': secret}):
+            self.assertEqual(self.passwords('-u', URL, env={'HOLDFAST_URL': URL, **more}),
+                             (None, None))
+
+    def test_one_that_counts_more_goes_to_any_server(self):
+        """Whoever types a password means the server that is configured."""
+        secret, other = self.write('secret', 'x'), self.write('other', 'y')
+        self.config(f'url = {URL}', f'password-file = {other}')
+        for words, env in ((['--password-file', secret], {}),
+                           (['--password-file', secret], {'HOLDFAST_URL': URL}),
+                           (['--password-file', secret], {'HOLDFAST_PASSWORD': 'z'}),
+                           ([], {'HOLDFAST_PASSWORD_FILE': secret})):
+            self.assertEqual(self.passwords(*words, env=env), (secret, None))
+        self.assertEqual(self.passwords('-u', URL, '--password-env', 'HOME'), (None, 'HOME'))
+        self.assertEqual(self.passwords('--password-env', 'HOME'), (None, 'HOME'))
+
+    def test_one_that_is_withheld_is_never_sent(self):
+        secret = self.write('secret', 's3cret')
+        self.config('url = redis://host.invalid', f'password-file = {secret}')
+        with Listener() as listener:
+            url = f'redis://127.0.0.1:{listener.port}'
+            self.run_it('ls', '--timeout', '0.5', '-u', url, code=69)
+            self.run_it('ls', '--timeout', '0.5', env={'HOLDFAST_URL': url}, code=69)
+            self.assertTrue(listener.heard)
+            self.assertNotIn(b's3cret', listener.heard)
+            self.run_it('ls', '--timeout', '0.5', '-u', url, '--password-file', secret, code=69)
+            self.assertIn(b's3cret', listener.heard)
+
+    def test_one_that_is_withheld_is_told_if_the_server_wants_one(self):
+        server = Server(password='s3cret')
+        self.addCleanup(server.end)
+        secret = self.write('secret', 's3cret')
+        self.config('url = redis://host.invalid', f'password-file = {secret}')
+        for words, env in ((['-u', server.url], {}), ([], {'HOLDFAST_URL': server.url})):
+            said = self.refuses('ls', *words, env=env, code=77)
+            self.assertIn('the configured password is not sent', said)
+            self.assertIn('--password-file', said)
+            self.run_it('ls', *words, '--password-file', secret, env=env, code=1)
+        self.config(f'url = {server.url}', f'password-file = {secret}')
+        self.run_it('ls', code=1)
+        self.config(f'url = {server.url}')
+        self.assertNotIn('not sent', self.refuses('ls', code=77))
 
     def test_two_at_once_are_refused(self):
         secret = self.write('secret', 'x')

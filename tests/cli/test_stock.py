@@ -151,6 +151,24 @@ class Mistakes(StockTest):
             self.assertRegex(result.err, r'\Aholdfast: [^\n]+\n\Z', words)
         self.assertEqual(self.counts(), (5, 0, 0))
 
+    def test_errors_name_the_argument(self):
+        for words, error in (
+                ((), 'ACTION is missing: one of set, '),
+                (('sell', 'phone'), 'there is no action "sell": one of set, '),
+                (('take',), 'ITEM is missing'),
+                (('take', 'phone', '1'), '"1" is too much: nothing is expected behind ITEM; '
+                                         'say how many with -n'),
+                (('set', 'phone'), 'UNITS is missing'),
+                (('set', 'phone', '5', '6'), '"6" is too much: nothing is expected behind UNITS'),
+                (('set', 'phone', 'x'), 'UNITS: "x" is not good'),
+                (('confirm', 'phone'), 'REQUEST is missing: what reserve has printed'),
+                (('get', 'phone', 'redis://:s3cret@h'), '"a URL" is too much'),
+                (('take', 'phone', '--for', '5'), 'stock take does not take --for'),
+                (('get', 'phone', '--user', 'ann'), 'stock get does not take --user'),
+                (('set', 'phone', '5', '-n', '3'), 'stock set does not take --units'),
+                (('reserve', 'phone', '--for', '5', '--keep', '1h'), 'does not take --keep')):
+            self.assertIn(error, self.stock(*words, code=64).err, words)
+
     def test_no_server(self):
         self.stock('take', 'phone', '--timeout', '0.2', code=69,
                    env={'HOLDFAST_URL': 'unix:///nonexistent'})

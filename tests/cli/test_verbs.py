@@ -300,5 +300,28 @@ class Wait(VerbTest):
         self.assertEqual(self.finish(other).code, 0)
 
 
+class Usage(VerbTest):
+    def test_errors_name_the_argument(self):
+        for words, error in (
+                (('acquire',), 'NAME is missing'), (('wait',), 'NAME is missing'),
+                (('revoke',), 'NAME is missing'), (('renew',), 'NAME is missing'),
+                (('id',), 'NAME is missing'), (('server',), 'ACTION is missing'),
+                (('run',), 'NAME is missing'), (('run', 'a'), 'COMMAND is missing'),
+                (('acquire', 'a', 'b'), '"b" is too much: nothing is expected behind NAME'),
+                (('revoke', 'a', 'b'), '"b" is too much: nothing is expected behind NAME'),
+                (('release', 'a', 'b', 'c'), '"c" is too much: nothing is expected behind TOKEN'),
+                (('id', 'a', 'b'), '"b" is too much: nothing is expected behind NAME'),
+                (('id', '--parse', '5', 'a', 'b'), '"b" is too much'),
+                (('ls', 'a', 'b'), '"b" is too much: nothing is expected behind PATTERN; quote'),
+                (('status', 'a', 'b', 'c'), '"b" is too much: nothing is expected behind NAME or '),
+                (('server', 'status', '-v', 'more'), '"more" is too much'),
+                (('server', 'statsu'), 'there is no action "statsu"'),
+                (('run', 'a', '-c'), '"-c" needs TEXT'),
+                (('run', 'a', '-c', 'b', 'c'), '"c" is too much: -c takes one TEXT'),
+                (('run', '-c', 'b', 'a', 'c'), '"c" is too much: -c takes one TEXT'),
+                (('run', 'a', '-n', 'true'), '"-n" is in the wrong place')):
+            self.assertIn(error, self.expect(64, *words).err, words)
+
+
 if __name__ == '__main__':
     unittest.main()
