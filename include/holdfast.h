@@ -57,7 +57,7 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 7
+#define HF_VERSION_MINOR 8
 #define HF_VERSION_PATCH 0
 
 #if defined(__GNUC__)
@@ -127,7 +127,7 @@ typedef struct hf_error {
 
 HF_API const char *hf_status_name(hf_status status); /* "HF_EBUSY"; never NULL, static storage */
 HF_API const char *hf_status_text(hf_status status); /* the texts above; the same              */
-HF_API const char *hf_version(void);                 /* "0.7.0" of the library that is loaded  */
+HF_API const char *hf_version(void);                 /* "0.8.0" of the library that is loaded  */
 
 /* ---- Client ---------------------------------------------------------------------------------- */
 
