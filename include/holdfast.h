@@ -85,7 +85,7 @@ typedef struct hf_observer hf_observer;
 #define HF_LOCAL_TURNS_MAX 1000  /* see local_turns                                              */
 #define HF_LINKS_MAX       8     /* command connections of one client to one server              */
 #define HF_SERVERS_MAX     9     /* servers of a quorum                                          */
-#define HF_PENDING_MAX     16384 /* requests that may be unanswered on one connection            */
+#define HF_PENDING_MAX     16384 /* requests, but for renewals, that may wait on one connection  */
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
@@ -393,8 +393,8 @@ typedef struct hf_acquire_options {
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
 
 /* Acquires the lock `name`: any bytes but the empty name; prefix + name at most HF_NAME_MAX bytes
- * and neither beginning with "hf:", where the library keeps its own keys. The lock is the plain string
- * key prefix + name, so programs that use SET NX PX on that key take part.
+ * and neither beginning with "hf:", where the library keeps its own keys. The lock is the plain
+ * string key prefix + name, so programs that use SET NX PX on that key take part.
  *
  * Tries once, or waits until a limit is reached: wait_ms or max_retries, whichever comes first.
  * With wait_ms > 0 the call returns within wait_ms, whatever the server does. Otherwise each try is
@@ -795,6 +795,22 @@ typedef struct hf_stats {
 
 /* What this client has done since it was opened. HF_OK, HF_EINVAL, HF_ECLOSED or HF_EFORKED. */
 HF_API hf_status hf_stats_read(hf_client *client, hf_stats *stats);
+
+/* How near this client is to what it and its servers can do. Renewals leave before everything else.
+ * When they are late all the same, acquires that would add a hold wait until they are on time, or
+ * fail with HF_EUNAVAILABLE when their time is over: so no hold is lost for a new one. The log says
+ * when that begins and when it is over. Watch late_ms and overloads: if they are not 0, this client
+ * holds too many locks, for leases that are too short, on servers that are too busy. */
+typedef struct hf_load {
+    size_t size;        /* sizeof(hf_load), set by the caller                               */
+    uint64_t late_ms;   /* how late the latest renewal is, from an eighth of its interval on */
+    uint64_t held_back; /* acquires that wait for late renewals                             */
+    uint64_t unsent;    /* other requests that wait until earlier ones are answered         */
+    uint64_t overloads; /* how often renewals of a connection have begun to be late         */
+} hf_load;
+
+/* Fills what `size` says there is room for. HF_OK, HF_EINVAL, HF_ECLOSED or HF_EFORKED. */
+HF_API hf_status hf_load_read(hf_client *client, hf_load *load);
 
 /* ---- Cancellation ---------------------------------------------------------------------------- */
 

@@ -258,3 +258,15 @@ hf_status hf_stats_read(hf_client *client, hf_stats *stats)
     *stats = (hf_stats){0};
     return hf__driver_stats(client->driver, stats);
 }
+
+hf_status hf_load_read(hf_client *client, hf_load *load)
+{
+    hf_load all = {0};
+    if (client == NULL || load == NULL || load->size < sizeof(load->size))
+        return HF_EINVAL;
+    size_t size = load->size < sizeof(all) ? load->size : sizeof(all);
+    hf_status status = hf__driver_load(client->driver, &all);
+    all.size = load->size;
+    memcpy(load, &all, size);
+    return status;
+}

@@ -171,6 +171,17 @@ hf_status hf__driver_stats(hf__driver *d, hf_stats *stats)
     return HF_OK;
 }
 
+hf_status hf__driver_load(hf__driver *d, hf_load *load)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    hf__core_load(d->core, load);
+    leave(d, cancel_state);
+    return HF_OK;
+}
+
 void hf__driver_cancel(hf__driver *d, hf__call *call)
 {
     int cancel_state;

@@ -50,6 +50,7 @@ hf_status hf__driver_listen(hf__driver *driver);
 /* The descriptor of a handle; -1: there is none. */
 int hf__driver_descriptor(hf__driver *driver, hf_hold *hold);
 hf_status hf__driver_stats(hf__driver *driver, hf_stats *stats);
+hf_status hf__driver_load(hf__driver *driver, hf_load *load);
 /* Asks for the end of a call that another thread has started or is about to start. */
 void hf__driver_cancel(hf__driver *driver, hf__call *call);
 
