@@ -12,7 +12,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 TWICE  := -L integration --repeat until-pass:2
 
 .PHONY: all test test-poll test-sql tsan sim sim-quorum sim-build mutants chaos ids-storm fuzz demo record bench bench-peers \
-        bench-compare interop install uninstall deb deb-test format packages clean
+        bench-compare bench-scale interop install uninstall deb deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
 all:
@@ -102,6 +102,11 @@ record: packages all
 
 bench: packages all
 	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench.jsonl
+
+# One client with up to a million locks, and a million names; about seven minutes.
+bench-scale: packages all
+	@rm -f $(BUILD)/bench-scale.jsonl
+	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench-scale.jsonl scale
 
 # Beside other libraries and databases: PEERS=a,b and WORKLOADS=w1,w4 select. Writes
 # build/peers/results.json, docs/benchmarks.md and the comparison in the READMEs.

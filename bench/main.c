@@ -45,6 +45,17 @@
         name, run, gate, gate_kind, unit, OVER_UNIX, UNPINNED, threads \
     }
 
+#define SCALE(name, run, gate, gate_kind, unit, count)              \
+    {                                                               \
+        name, run, gate, gate_kind, unit, OVER_TCP, UNPINNED, count \
+    }
+#define FLAT(name, run, unit, count) SCALE(name, run, 1.5, GATE_RATIO_AT_MOST, unit, count)
+#define HOLDS(name, count)                                                  \
+    FLAT("scale-holds-" name, run_scale_holds, "us", count),                \
+        FLAT("scale-holds-" name "-client", run_scale_client, "us", count), \
+        FLAT("scale-holds-" name "-server", run_scale_server, "us", count), \
+        FLAT("scale-holds-" name "-bytes", run_scale_bytes, "B", count)
+
 static const struct workload workloads[] = {
     LATENCY("w1-tcp-pinned", run_w1_same_scripts, 1.10, OVER_TCP, PINNED),
     LATENCY("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
@@ -101,6 +112,12 @@ static const struct workload workloads[] = {
     HOLDING("w5-processor", run_w5_processor, 0.3, "%"),
     HOLDING("w5-memory", run_w5_memory, 10, "MiB"),
     HOLDING("w5-threads", run_w5_threads, 3, ""),
+    HOLDS("10k", 10000),
+    HOLDS("100k", 100000),
+    HOLDS("300k", 300000),
+    HOLDS("1m", 1000000),
+    SCALE("scale-holds-busy-300k", run_scale_busy, 0, GATE_VALUE_AT_MOST, "lost", 300000),
+    SCALE("scale-names", run_scale_names, 8, GATE_VALUE_AT_MOST, "MiB", 1000000),
 };
 
 #define WORKLOAD_COUNT (sizeof workloads / sizeof workloads[0])
@@ -175,7 +192,8 @@ static void usage(FILE *out)
     fputs("usage: holdfast-bench [--quick] [--strict] [--json PATH] [WORKLOAD...]\n"
           "       holdfast-bench --list\n"
           "\n"
-          "  WORKLOAD     a name of --list, or the part before a dash: w1n is all of w1n-*\n"
+          "  WORKLOAD     a name of --list, or the part before a dash: w1n is all of w1n-*;\n"
+          "               without any: all but scale-*\n"
           "  --quick      one short repetition: a smoke test, no measurement\n"
           "  --strict     exit with 1 if a gate was missed\n"
           "  --json PATH  append a line per workload to PATH; without WORKLOAD, start it anew\n",
@@ -220,7 +238,7 @@ static bool is_selected(const struct options *options, const struct workload *wo
     for (int i = 0; i < options->name_count; i++)
         if (name_matches(options->names[i], workload->name))
             return true;
-    return options->name_count == 0;
+    return options->name_count == 0 && !name_matches("scale", workload->name);
 }
 
 /* A name that selects nothing is a typing error, and silence would look like success. */
