@@ -126,6 +126,7 @@ struct options {
     bool list;
     bool quick;
     bool strict;
+    int repetitions; /* 0: as many as usual */
     const char *json_path;
     char **names; /* of workloads; none: all */
     int name_count;
@@ -170,10 +171,12 @@ bool bench_move_to(const struct bench *bench, enum placement placement, struct r
     return result_fail(result, "sched_setaffinity: %s", strerror(errno));
 }
 
-static void bench_prepare(struct bench *bench, bool quick)
+static void bench_prepare(struct bench *bench, bool quick, int repetitions)
 {
+    if (repetitions == 0)
+        repetitions = quick ? 1 : REPETITIONS_MAX;
     *bench = (struct bench){.quick = quick,
-                            .repetitions = quick ? 1 : REPETITIONS_MAX,
+                            .repetitions = repetitions,
                             .warm_up_ns = quick ? 10000000 : 200000000,
                             .stretch_ns = quick ? 50000000 : 1000000000};
     if (sched_getaffinity(0, sizeof bench->all_cpus, &bench->all_cpus) != 0)
@@ -189,23 +192,35 @@ static void bench_prepare(struct bench *bench, bool quick)
 
 static void usage(FILE *out)
 {
-    fputs("usage: holdfast-bench [--quick] [--strict] [--json PATH] [WORKLOAD...]\n"
+    fputs("usage: holdfast-bench [--quick] [--strict] [--repeat N] [--json PATH] [WORKLOAD...]\n"
           "       holdfast-bench --list\n"
           "\n"
           "  WORKLOAD     a name of --list, or the part before a dash: w1n is all of w1n-*;\n"
           "               without any: all but scale-*\n"
           "  --quick      one short repetition: a smoke test, no measurement\n"
+          "  --repeat N   each measurement so often, 1 to 5; default 5, with --quick 1\n"
           "  --strict     exit with 1 if a gate was missed\n"
           "  --json PATH  append a line per workload to PATH; without WORKLOAD, start it anew\n",
           out);
 }
 
+static bool repetitions_parse(const char *text, int *repetitions)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    *repetitions = (int)number;
+    return *end == '\0' && number >= 1 && number <= REPETITIONS_MAX;
+}
+
 static void options_parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"list", no_argument, NULL, 'l'},   {"quick", no_argument, NULL, 'q'},
-        {"strict", no_argument, NULL, 's'}, {"json", required_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"list", no_argument, NULL, 'l'},
+                                          {"quick", no_argument, NULL, 'q'},
+                                          {"strict", no_argument, NULL, 's'},
+                                          {"repeat", required_argument, NULL, 'r'},
+                                          {"json", required_argument, NULL, 'j'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (letter == 'l')
@@ -216,6 +231,8 @@ static void options_parse(int argc, char **argv, struct options *options)
             options->strict = true;
         else if (letter == 'j')
             options->json_path = optarg;
+        else if (letter == 'r' && repetitions_parse(optarg, &options->repetitions))
+            continue;
         else {
             usage(letter == 'h' ? stdout : stderr);
             exit(letter == 'h' ? 0 : 2);
@@ -315,7 +332,7 @@ int main(int argc, char **argv)
     }
     signals_catch();
     struct bench bench;
-    bench_prepare(&bench, options.quick);
+    bench_prepare(&bench, options.quick, options.repetitions);
     int code = run_selected(&bench, &options, json);
     if (json != NULL && fclose(json) != 0)
         code = 1;
