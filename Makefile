@@ -115,9 +115,13 @@ PEERS_RUN := bench/peers/run.py --build $(BUILD)
 bench-peers: packages all
 	@$(PEERS_RUN) $(if $(PEERS),--peers $(PEERS)) $(if $(WORKLOADS),--workloads $(WORKLOADS))
 
-# Is B slower than A? Saved results of `make bench` or `make bench-peers`.
-bench-compare:
-	@$(PEERS_RUN) --compare $(A) $(B)
+# Is this tree slower than the commit OLD? Both take turns. ROUNDS=n (5 or more) and WORKLOADS=a,b;
+# QUICK=1 measures for a moment only. Writes build/compare/results.json.
+bench-compare: packages all
+	@bench/compare/run.py --build $(BUILD) \
+	    --old $(or $(OLD),$(error OLD=<commit> says what to compare with)) \
+	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WORKLOADS),--workloads $(WORKLOADS)) \
+	    $(if $(QUICK),--quick)
 
 # Other libraries and Holdfast contend for one key; writes docs/interop.md.
 interop: packages all

@@ -127,7 +127,7 @@ static bool more_is_better(enum gate_kind kind)
     return kind == GATE_RATIO_AT_LEAST || kind == GATE_VALUE_AT_LEAST;
 }
 
-/* The same keys as the rows of bench/peers, so that one program compares both. */
+/* The same keys as the rows of bench/peers, so that one program reads both. */
 void report_json_line(FILE *out, const struct report_row *row)
 {
     const struct result *result = &row->result;
