@@ -154,7 +154,7 @@ def save(path, records):
 # ---- What is printed ----
 
 HEAD = (f'{"":<24} {"old":>10} {"new":>10} {"":4} {"slow-down":>10} {"noise":>8} '
-        f'{"cpu us old":>10} {"new":>9}')
+        f'{"by ratio":>9} {"noise":>8} {"cpu us old":>10} {"new":>9}')
 
 
 def share(figure, key):
@@ -167,15 +167,22 @@ def processor_us(record, side):
     return '-' if not found else f'{statistics.median(found):.2f}'
 
 
+def judged(record, key, widths):
+    """The slow-down of a figure, and its noise."""
+    cells = [share(record[key], cell) if key in record else '-' for cell in ('slow_down', 'noise')]
+    return ' '.join(f'{cell:>{width}}' for cell, width in zip(cells, widths))
+
+
 def line_of(record):
     if 'judged_by' not in record:
         return f'{record["workload"]:<24} {record["verdict"]}'
-    value, judged = record['value'], record[record['judged_by']]
-    words = [record['verdict'] + (' (its ratio)' if judged is not value else '')]
+    value = record['value']
+    words = [record['verdict'] + (' by its ratio' if record['judged_by'] == 'ratio' else '')]
     if takes_more_processor(record):
         words.append(f'{share(record["cpu_us"], "slow_down")} more processor time')
     return (f'{record["workload"]:<24} {value["old"]:>10.2f} {value["new"]:>10.2f} '
-            f'{record["unit"]:4} {share(judged, "slow_down"):>10} {share(judged, "noise"):>8} '
+            f'{record["unit"]:4} {judged(record, "value", (10, 8))} '
+            f'{judged(record, "ratio", (9, 8))} '
             f'{processor_us(record, "old"):>10} {processor_us(record, "new"):>9}  '
             + ', '.join(words))
 
