@@ -7,9 +7,9 @@ row has one, its ratio to its baseline, which was measured within milliseconds o
 The noise of a figure is the largest of three spreads: of the old side's rounds, of the new side's
 rounds, and of the change from old to new in each round. A spread is the distance from the lowest to
 the highest round. For each four rounds beyond the fifth, the lowest and the highest are left out:
-so more rounds give a sharper verdict, and not a blunter one. Two equal sides whose rounds scatter at
-random are called slower about once in a thousand figures, and less often with more rounds: whoever
-sees one slower row among fifty repeats that row with nine rounds.
+so more rounds give a sharper verdict, and not a blunter one. Two equal sides whose rounds scatter
+at random are called slower about once in a thousand figures, and less often with more rounds:
+whoever sees one slower row among fifty repeats that row with nine rounds.
 
 A figure is slower when the median change exceeds its noise. A row is slower when its value is; or
 when its ratio is, and the value does not say the opposite: a baseline that has become faster makes

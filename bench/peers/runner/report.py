@@ -103,8 +103,8 @@ GATES = """\
 
 `make bench` compares Holdfast with the least that one could write by hand for the same purpose, both in the same run; the head of each file `bench/<workload>.c` says
 what that is. The gate is for the ratio where there is one, else for the value.
-*spread* is how far the repetitions of the value, and of the ratio, lie apart. *CPU* is the processor
-time of one operation, of client and server together.
+*spread* is how far the repetitions of the value, and of the ratio, lie apart. *CPU* is the
+processor time of one operation, of client and server together.
 """
 
 
