@@ -38,6 +38,7 @@ void hf__link_init(hf__server *server, int index)
     link->look_timer.kind = HF__TIMER_LOOK;
     hf__wheel_init(&link->renewals);
     hf__list_init(&link->overdue);
+    hf__list_init(&link->overdue_alone);
     hf__list_init(&link->under_way);
     hf__list_init(&link->waiting);
     hf__list_init(&link->in_flight);
@@ -316,8 +317,9 @@ void hf__link_answer(hf__link *link, const hf__reply *reply)
         hf__list_remove(&link->in_flight, node);
         group[i]->place = HF__IDLE;
     }
-    bool fits = hf__request_divide(reply, group, count, parts);
-    for (unsigned i = 0; i < count; i++) {
+    bool split = hf__split_refused(link, reply, group, count);
+    bool fits = split || hf__request_divide(reply, group, count, parts);
+    for (unsigned i = 0; i < count && !split; i++) {
         if (!fits || !hf__request_answer(group[i], &parts[i])) {
             fail_senseless(link, group, i, count);
             return;

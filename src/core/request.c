@@ -217,7 +217,7 @@ static size_t bytes_of(const hf_hold *hold)
 }
 
 typedef struct extent { /* of one call */
-    unsigned requests;
+    unsigned requests, most;
     size_t keys, arguments, bytes;
     bool refresh;
     bool mixed; /* leases of a refresh */
@@ -230,21 +230,26 @@ static const hf__request *behind(const hf__list *waiting, const hf__request *req
     return next != NULL ? HF__ENTRY(next, hf__request, node) : NULL;
 }
 
-/* Only renewals share a call, and only those for the same script. */
+/* Only renewals share a call, and only those for the same script; see also split.c. */
 static bool joins(const hf__request *request, const extent *e)
 {
-    return request->kind == HF__REQUEST_RENEW && is_refresh(request) == e->refresh &&
-           e->requests < (e->refresh ? HF__BATCH_MAX : HF__BATCH_SLOW);
+    if (request->kind != HF__REQUEST_RENEW || is_refresh(request) != e->refresh)
+        return false;
+    unsigned shares = hf__request_hold(request)->shares_call;
+    return e->requests < e->most && (shares == 0 || e->requests < shares);
 }
 
 static extent measure(const hf__list *waiting, const hf__request *first)
 {
     extent e = {.bytes = FIXED_BYTES, .refresh = is_refresh(first)};
+    e.most = e.refresh ? HF__BATCH_MAX : HF__BATCH_SLOW;
     int64_t lease_ns = hf__request_hold(first)->lease.ns;
     for (const hf__request *r = first; r == first || (r != NULL && joins(r, &e));
          r = first->kind == HF__REQUEST_RENEW ? behind(waiting, r) : NULL) {
         const hf_hold *hold = hf__request_hold(r);
         e.requests++;
+        if (hold->shares_call > 0 && hold->shares_call < e.most)
+            e.most = hold->shares_call;
         e.keys += e.refresh ? 2 : 1 + side_key_count(r);
         e.arguments += e.refresh ? 1 : argument_count(r);
         e.bytes += bytes_of(hold);

@@ -86,8 +86,15 @@ typedef struct hf__listener { /* of a handle: whom to tell, and what they know *
     hf__node node;      /* in core->untold, while there may be news */
 } hf__listener;
 
-/* Where the next renewal of a hold is: nowhere, or in link->renewals, overdue or under_way. */
-typedef enum hf__renewal { HF__RENEWAL_NONE, HF__PLANNED, HF__OVERDUE, HF__UNDER_WAY } hf__renewal;
+/* Where the next renewal of a hold is: nowhere, or in link->renewals, overdue, overdue_alone or
+ * under_way. */
+typedef enum hf__renewal {
+    HF__RENEWAL_NONE,
+    HF__PLANNED,
+    HF__OVERDUE,
+    HF__OVERDUE_ALONE,
+    HF__UNDER_WAY
+} hf__renewal;
 
 typedef struct hf__watch { /* what the watchdog knows about a hold */
     hf__spoke plan;        /* planned: when it is to leave; overdue and under way: its node */
@@ -150,11 +157,12 @@ struct hf_hold {
     bool contended;        /* others wanted it when it was granted, or since */
     bool counted;          /* among those that are held, in the statistics */
     bool reenters;
-    bool listening;              /* counted in core->listening */
-    bool asked_to_keep;          /* its fence, by the last copy of a renewal */
-    bool look_closer;            /* something is the matter with it: not one for refresh */
-    unsigned users;              /* handles in the application's hands: the memory must stay */
-    _Atomic int state;           /* hf_state */
+    bool listening;            /* counted in core->listening */
+    bool asked_to_keep;        /* its fence, by the last copy of a renewal */
+    bool look_closer;          /* something is the matter with it: not one for refresh */
+    unsigned char shares_call; /* with at most so many, itself counted; 0: no limit. See split.c */
+    unsigned users;            /* handles in the application's hands: the memory must stay */
+    _Atomic int state;         /* hf_state */
     _Atomic int64_t deadline_ns; /* valid before it; 0: not valid. Read by other threads */
     uint64_t fence;
     hf__instant fence_kept; /* when the server was last told to keep it */
@@ -227,6 +235,7 @@ struct hf__link {
     hf__timer renew_timer;                    /* to look at the renewals */
     hf__wheel renewals;                       /* those that are planned */
     hf__list overdue;                         /* those whose time has come, until they are sent */
+    hf__list overdue_alone;                   /* the same of holds that were refused alone */
     hf__instant next_round;                   /* of renewals: not before */
     hf__list under_way;                       /* holds whose renewal was sent by the watchdog */
     hf__timer look_timer;                     /* to look at the state of all these */
@@ -513,6 +522,12 @@ bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsig
                         hf__reply *parts);
 bool hf__request_answer(hf__request *request, const hf__reply *reply); /* false: malformed */
 void hf__request_unreachable(hf__request *request, const hf_error *why);
+
+/* split.c: a call of renewals was refused; true: it goes again in halves. The requests must be
+ * idle.
+ */
+bool hf__split_refused(const hf__link *link, const hf__reply *reply, hf__request *const *group,
+                       unsigned count);
 
 /* permit.c: which permissions are missing; answered with an array of what is denied */
 /* On a new connection, for a request that waits for it. False: no memory. */

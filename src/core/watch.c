@@ -10,6 +10,9 @@
  * feel a burst: of the calls of one connection, Redis reads 16 kB at a time, which are two, before
  * it turns to others. Links do not wait for each other's answers.
  *
+ * Holds whose renewal was refused alone (split.c) have a list of their own. A few of them go with
+ * each round, each in a call of its own and behind the others, which they must not delay.
+ *
  * A hold is in jeopardy when a renewal is late (it was due `timeout` ago and has not been
  * answered), when the deadline is nearer than the application wished, and when renewals have
  * stopped because it was held for too long. It is lost when the deadline has passed, whatever the
@@ -25,6 +28,8 @@ enum {
     FIRST_MAX = 24,
     ROUND_MAX = FIRST_MAX + (CALLS_MAX - 1) * HF__BATCH_MAX,
     SLOW_MAX = CALLS_MAX * HF__BATCH_SLOW,
+    ALONE_MAX = 16,     /* of a round: holds that were refused, */
+    ALONE_A_CALL = 8,   /* of which so many cost about as much as a call of the others */
     LINK_PACE_MS = 4,   /* for each call of a round, until the next one of the link */
     SERVER_PACE_MS = 1, /* and until one of another link to the same server */
     AHEAD_DIVISOR = 8,  /* of the interval: how much earlier a renewal may leave with others */
@@ -38,6 +43,11 @@ enum {
 static bool has_room(const hf__link *link)
 {
     return link->under_way.count < ROUND_MAX;
+}
+
+static size_t count_overdue(const hf__link *link)
+{
+    return link->overdue.count + link->overdue_alone.count;
 }
 
 static hf__instant next_round(const hf__link *link)
@@ -72,9 +82,12 @@ static void unplan(hf_hold *hold)
     case HF__OVERDUE:
         hf__list_remove(&link->overdue, &hold->watch.plan.node);
         break;
+    case HF__OVERDUE_ALONE:
+        hf__list_remove(&link->overdue_alone, &hold->watch.plan.node);
+        break;
     case HF__UNDER_WAY:
         hf__list_remove(&link->under_way, &hold->watch.plan.node);
-        if (link->overdue.count > 0)
+        if (count_overdue(link) > 0)
             arm(link, link->core->now); /* there is room again */
         break;
     }
@@ -96,17 +109,18 @@ static bool take_due(hf__link *link, hf__instant by)
         return false;
     prefetch_next(link);
     hf_hold *hold = HF__ENTRY(spoke, hf_hold, watch.plan);
-    hold->renewal = HF__OVERDUE;
-    hf__list_append(&link->overdue, &spoke->node);
+    bool alone = hold->shares_call == 1;
+    hold->renewal = alone ? HF__OVERDUE_ALONE : HF__OVERDUE;
+    hf__list_append(alone ? &link->overdue_alone : &link->overdue, &spoke->node);
     hf__watch_look(hold);
     return true;
 }
 
-static hf_hold *take_overdue(hf__link *link)
+static hf_hold *take_overdue(hf__link *link, hf__list *overdue)
 {
-    hf__node *node = hf__list_first(&link->overdue);
+    hf__node *node = hf__list_first(overdue);
     hf_hold *hold = HF__ENTRY(node, hf_hold, watch.plan.node);
-    hf__list_remove(&link->overdue, node);
+    hf__list_remove(overdue, node);
     hf__list_append(&link->under_way, node);
     hold->renewal = HF__UNDER_WAY;
     return hold;
@@ -123,20 +137,36 @@ static int64_t calls_for(size_t count, size_t most)
     return (int64_t)((count + most - 1) / most);
 }
 
+/* Renewals that are due until then leave with those that are due now. */
+static hf__instant soon_enough(hf__link *link)
+{
+    const hf__node *node = hf__list_first(&link->overdue);
+    if (node == NULL)
+        return link->core->now;
+    hf__span interval = HF__ENTRY(node, hf_hold, watch.plan.node)->watch.interval;
+    return hf__after(link->core->now, (hf__span){interval.ns / AHEAD_DIVISOR});
+}
+
+static size_t enqueue_alone(hf__link *link)
+{
+    size_t count = 0;
+    for (; count < ALONE_MAX && link->overdue_alone.count > 0; count++)
+        enqueue(take_overdue(link, &link->overdue_alone));
+    return count;
+}
+
 /* As many calls as may be under way. Plain ones first and the others behind them, because calls are
  * made of neighbours. */
 static void send_round(hf__link *link)
 {
-    hf__instant now = link->core->now;
-    const hf_hold *first = HF__ENTRY(hf__list_first(&link->overdue), hf_hold, watch.plan.node);
-    hf__instant soon = hf__after(now, (hf__span){first->watch.interval.ns / AHEAD_DIVISOR});
+    hf__instant now = link->core->now, soon = soon_enough(link);
     hf_hold *others[SLOW_MAX];
     size_t room = ROUND_MAX - link->under_way.count, plain_count = 0, other_count = 0;
     while (link->overdue.count < room && take_due(link, soon))
         continue;
     bool is_long = link->overdue.count > HF__BATCH_MAX;
     while (plain_count + other_count < room && other_count < SLOW_MAX && link->overdue.count > 0) {
-        hf_hold *hold = take_overdue(link);
+        hf_hold *hold = take_overdue(link, &link->overdue);
         if (!hf__request_is_plain(hold)) {
             others[other_count++] = hold;
             continue;
@@ -147,7 +177,8 @@ static void send_round(hf__link *link)
     }
     for (size_t i = 0; i < other_count; i++)
         enqueue(others[i]);
-    int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW);
+    int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW) +
+                    calls_for(enqueue_alone(link), ALONE_A_CALL);
     link->next_round = hf__after(now, hf__span_ms(calls * LINK_PACE_MS));
     link->server->next_round = hf__after(now, hf__span_ms(calls * SERVER_PACE_MS));
     hf__link_pump(link);
@@ -158,9 +189,9 @@ void hf__watch_renewals(hf__link *link)
     hf__instant now = link->core->now;
     while (take_due(link, now))
         continue;
-    if (link->overdue.count > 0 && has_room(link) && !hf__before(now, next_round(link)))
+    if (count_overdue(link) > 0 && has_room(link) && !hf__before(now, next_round(link)))
         send_round(link);
-    if (link->overdue.count > 0 && has_room(link))
+    if (count_overdue(link) > 0 && has_room(link))
         arm(link, now);
     arm(link, hf__wheel_next(&link->renewals));
 }
@@ -212,7 +243,7 @@ static void look_at(hf_hold *hold, hf__instant when)
 {
     hf__link *link = hold->link;
     hf__timers *timers = &hold->core->timers;
-    bool with_others = hold->renewal == HF__OVERDUE || hold->renewal == HF__UNDER_WAY;
+    bool with_others = hold->renewal > HF__PLANNED;
     bool after_renewal = hold->renewal == HF__PLANNED &&
                          hf__before(hf__later(hold->watch.plan.due, next_round(link)), when);
     if (with_others && (!link->look_timer.set || hf__before(when, link->look_timer.due)))
@@ -235,6 +266,7 @@ static void look_now(hf__list *holds)
 void hf__watch_look_at_all(hf__link *link)
 {
     look_now(&link->overdue);
+    look_now(&link->overdue_alone);
     look_now(&link->under_way);
 }
 
