@@ -301,7 +301,7 @@ static bool learn(hf__link *link, unsigned char step, const hf__reply *reply)
 void hf__greeting_reply(hf__link *link, const hf__reply *reply)
 {
     unsigned char step = link->greeting[link->greeting_answered++];
-    if (reply->kind == HF__REPLY_ERROR) {
+    if (hf__reply_refuses(reply)) {
         refuse(link, step, reply);
         return;
     }

@@ -219,6 +219,8 @@ bool hf__push_received(hf__server *server, const hf__reply *reply)
         hf__observer_deny(core, reply->text);
         return true;
     }
+    if (reply->kind == HF__REPLY_TOO_LARGE) /* a message, and none of ours: anybody may publish */
+        return true;
     if (reply->kind != HF__REPLY_ARRAY || reply->count < 2)
         return false;
     if (is_word(&reply->elements[0], "pong"))

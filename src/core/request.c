@@ -366,7 +366,7 @@ bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsig
                         hf__reply *parts)
 {
     bool renewals = group[0]->kind == HF__REQUEST_RENEW;
-    bool whole = reply->kind == HF__REPLY_ERROR || !renewals;
+    bool whole = hf__reply_refuses(reply) || !renewals;
     if (!whole && reply->kind != HF__REPLY_ARRAY)
         return false;
     if (!whole && !hf__request_hold(group[0])->asked_to_keep)
@@ -447,7 +447,7 @@ static void learn_why(hf__request *request, const hf__reply *reply)
 
 bool hf__request_answer(hf__request *request, const hf__reply *reply)
 {
-    if (reply->kind == HF__REPLY_ERROR) {
+    if (hf__reply_refuses(reply)) {
         refuse(request, reply);
         return true;
     }

@@ -21,7 +21,7 @@ static bool is_about_one(const hf__link *link, const hf__reply *reply)
 bool hf__split_refused(const hf__link *link, const hf__reply *reply, hf__request *const *group,
                        unsigned count)
 {
-    if (count < 2 || reply->kind != HF__REPLY_ERROR || !is_about_one(link, reply) ||
+    if (count < 2 || !hf__reply_refuses(reply) || !is_about_one(link, reply) ||
         HF__MUTANT(REFUSED_TOGETHER))
         return false;
     for (unsigned i = 0; i < count; i++) {

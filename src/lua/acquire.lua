@@ -11,7 +11,7 @@
 --      the same at all servers; 0: none, it does not queue
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
---    {0, remaining ms, value}    busy: held with that value; -1 ms when it never expires
+--    {0, remaining ms, value}    busy: held with that value (see cut); -1 ms when it never expires
 --    {0, remaining ms, value, ticket}   the same on a quorum: later tickets than that are nobody's
 --    {0, remaining ms, value, place, foreign}   the same, and queued at that place; foreign = 1: the
 --                                holder does not use this library, and will not hand on
@@ -47,6 +47,7 @@ local lease, keep = tonumber(ARGV[2]), ARGV[3]
 local range, n = tonumber(ARGV[4]), tonumber(ARGV[5])
 local ticket = tonumber(ARGV[8] or 0)
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include cut
 -- include mint
 
 -- Tells who holds it that somebody waits.
@@ -118,15 +119,15 @@ local function refuse(held, remaining)
     if n == 0 and proposed then
         local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or 0)
         local fence = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
-        return {0, remaining, held, math.max(last, clock, fence)}
+        return {0, remaining, cut(held), math.max(last, clock, fence)}
     elseif n == 0 then
-        return {0, remaining, held}
+        return {0, remaining, cut(held)}
     elseif call('ZSCORE', KEYS[2], '!' .. value) then
         return {-1}
     end
     local score = enqueue(held)
     local foreign = not string.match(held, '^%x+:%d+@') and call('EXISTS', KEYS[5]) == 0
-    return {0, remaining, held, call('ZCOUNT', KEYS[2], '0', score), foreign and 1 or 0}
+    return {0, remaining, cut(held), call('ZCOUNT', KEYS[2], '0', score), foreign and 1 or 0}
 end
 
 if not taken then
@@ -161,7 +162,7 @@ local function take()
             if owner and heir_owner == owner then
                 return nil
             end
-            local answer = {0, heir_lease, heir_owner or heir}
+            local answer = {0, heir_lease, cut(heir_owner or heir)}
             if score then
                 answer[4], answer[5] = call('ZCOUNT', KEYS[2], '0', score), 0
             end

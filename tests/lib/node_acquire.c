@@ -83,7 +83,7 @@ static void say_busy(const script *s, const asked *a, int64_t remaining, hf__sli
     say_array(s->out, place > 0 ? 5 : 3);
     say_number(s->out, 0);
     say_number(s->out, remaining);
-    say_bulk(s->out, held);
+    say_bulk(s->out, script_cut(held));
     if (place > 0) {
         say_number(s->out, place);
         say_number(s->out, foreign);
@@ -203,7 +203,7 @@ static void say_last_ticket(const script *s, int64_t remaining, hf__slice held)
     say_array(s->out, 4);
     say_number(s->out, 0);
     say_number(s->out, remaining);
-    say_bulk(s->out, held);
+    say_bulk(s->out, script_cut(held));
     int64_t last = script_larger(highest_score(script_find(s, KEY_QUEUE)), s->clock_us);
     say_number(s->out, script_larger(last, script_read_fence(s, KEY_FENCE).last));
 }
