@@ -93,9 +93,11 @@ static void give_up(hf_hold *hold, const hf_error *last)
         return;
     }
     bool cut_off = hf__node_linked(&hold->lined_up) && link->trouble.text[0] != '\0';
-    hf_error unknown;
+    const char *server = link->server->url->display;
+    hf_error unknown, silent;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time; given back if it was granted",
-             hold->link->server->url->display);
+             server);
+    hf__fail(&silent, HF_EUNAVAILABLE, "%s: no connection in time", server);
     if (last->status == HF_EBUSY && !cut_off &&
         (request_of(hold)->place == HF__IDLE || hold->place.number > 0))
         hf__acquire_end(hold, HF_EBUSY, last->text);
@@ -107,8 +109,7 @@ static void give_up(hf_hold *hold, const hf_error *last)
         hf__acquire_end(hold, last->status, last->text);
     else
         hf__acquire_end(hold, HF_EUNAVAILABLE,
-                        link->trouble.text[0] != '\0' ? link->trouble.text
-                                                      : "no connection in time");
+                        link->trouble.text[0] != '\0' ? link->trouble.text : silent.text);
 }
 
 static void begin_try(hf__call *call)

@@ -90,6 +90,14 @@ void hf__link_wake(hf__link *link)
     }
 }
 
+void hf__link_wake_at(hf__link *link, hf__instant when)
+{
+    if (link->state != HF__LINK_DOWN)
+        return;
+    link->state = HF__LINK_BACKOFF;
+    set_timer(link, when);
+}
+
 /* Moves the first `count` that wait, which were encoded as one call, to those in flight. */
 static void depart(hf__link *link, unsigned count)
 {

@@ -146,13 +146,23 @@ static void put_owner(const hf_hold *hold, hf__buffer *out)
         hf__resp_word(out, hf__hold_owner(hold));
 }
 
+/* -1: it queues, and no message can tell it of its grant. */
+static void put_copy(hf_hold *hold, hf__buffer *out)
+{
+    uint64_t copy = hf__queue_number_copy(hold);
+    if (copy > 0 && hold->link->server->push_denied)
+        hf__resp_word(out, HF__SLICE("-1"));
+    else
+        put_number(out, copy);
+}
+
 static void put_acquire(hf_hold *hold, hf__buffer *out)
 {
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, hold->lease);
     put_ms(out, fence_keep(hold));
     put_number(out, hold->range);
-    put_number(out, hf__queue_number_copy(hold));
+    put_copy(hold, out);
     put_owner(hold, out);
     if (hold->vote == NULL)
         return;

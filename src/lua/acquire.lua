@@ -5,7 +5,8 @@
 --
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 how many fences,
---      5 number of this copy, or 0: do not queue, 6 owner, if any
+--      5 number of this copy, or 0: do not queue, or -1: queue, but no message can tell of the grant,
+--      6 owner, if any
 --      On a quorum also: 4 may be 0, for a copy of a hold, which has the fence below the proposed one,
 --      6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the queue, which is
 --      the same at all servers; 0: none, it does not queue
@@ -88,11 +89,12 @@ end
 -- a later one's number: that is what a grant is believed by.
 local function enqueue(held)
     local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or -1)
-    local score, since, highest = ticket > 0 and ticket or math.max(last, 0) + 1, now, n
+    local score, since = ticket > 0 and ticket or math.max(last, 0) + 1, now
+    local highest = math.max(n, 0)
     if call('ZADD', KEYS[2], 'NX', score, value) == 0 then
         local before, began = string.match(call('HGET', KEYS[4], value) or '',
                                            '^(%d+) %d+ %d+ %d+ (%d+) ')
-        since, highest = began or since, math.max(n, before or 0)
+        since, highest = began or since, n < 0 and 0 or math.max(n, before or 0)
         score = call('ZSCORE', KEYS[2], value)
     else
         local fence = call('GET', KEYS[3])
@@ -152,7 +154,7 @@ local function take()
         call('DEL', KEYS[1])
         mint(kept, 1, lease, waiting)
         kept = call('GET', KEYS[3])
-    elseif waiting > 0 and n > 0 then
+    elseif waiting > 0 and n ~= 0 then
         score = enqueue(value)
     end
     if waiting > 0 then

@@ -129,6 +129,8 @@ static int read_number(const char *at, size_t count, int64_t *number)
             return -1;
         value = 10 * value + digit;
     }
+    if (i > first + 1 && at[first] == '0')
+        return -1; /* as no server writes it */
     if (i > NUMBER_MAX || (i < count && (at[i] != '\r' || i == first)))
         return -1;
     if (i + 1 >= count)

@@ -160,6 +160,7 @@ void client_start(world *w, int index)
     c->core = hf__core_new(&c->config);
     if (w->plan.denies_all || (w->plan.denies_some && index == 0))
         c->denied = draw(w, 2) == 0 ? SIM_NO_CHANNELS : SIM_NO_PUBSUB;
+    c->was_denied = c->denied != SIM_ALLOWED;
     world_log(w, "client %d: starts", index);
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);

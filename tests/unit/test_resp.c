@@ -301,6 +301,8 @@ static void garbage_breaks_the_reader(void **state)
         {"$1\r\nab\r\n", "longer"},
         {"$1\r\na\rb", "longer"},
         {":1\rx", "integer"},
+        {":05\r\n", "integer"},
+        {"$01\r\na\r\n", "length"},
         {"*1\r:", "length"},
         {"*2\r\n:1\r\nX\r\n", "X"},
         {"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", "nested"},
