@@ -44,6 +44,7 @@ enum {
     HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of what was forgotten by half of the skew */
     HF__MUTANT_ERRAND_FRESH,      /* no copy of an errand knows of an earlier one */
     HF__MUTANT_REFUSED_TOGETHER,  /* a call of renewals that is refused is not split */
+    HF__MUTANT_LARGE_BREAKS,      /* an answer that is too large ends its connection */
     HF__MUTANT_DENIED_FOR_LIFE,   /* a subscription that was denied is not tried again */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */

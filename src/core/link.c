@@ -359,7 +359,9 @@ void hf__link_bytes(hf__link *link, const char *bytes, size_t count)
         result = hf__reader_next(link->reader, &reply);
         if (result != HF__READ_REPLY)
             break;
-        if (link->state == HF__LINK_GREETING)
+        if (HF__MUTANT(LARGE_BREAKS) && reply->kind == HF__REPLY_TOO_LARGE)
+            hf__link_fail(link, HF_EUNAVAILABLE, "reply too large");
+        else if (link->state == HF__LINK_GREETING)
             hf__greeting_reply(link, reply);
         else
             link->kind->reply(link, reply);

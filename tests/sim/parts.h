@@ -10,7 +10,9 @@
 #include "client_time.h"
 #include "core/core.h"
 #include "fence_book.h"
+#include "permits.h"
 #include "plan.h"
+#include "prober.h"
 #include "server.h"
 #include "stores.h"
 
@@ -160,8 +162,8 @@ typedef struct sim_client {
     uint64_t numbers;
     uint64_t threads;                            /* numbers of threads are never used twice */
     int links[HF_LINKS_MAX + HF__LINKS_BESIDES]; /* wire + 1; 0: none */
-    bool was_denied;                             /* at any time */
-    sim_denial denied;                           /* what its user may not do */
+    sim_permits permits;                         /* of its user */
+    sim_prober prober;
     sim_front fronts[LOCKS];
     uint64_t subscribed_run; /* the server process that its last subscription was made with */
     int64_t cut_ns;          /* when its subscription was cut last, in quiet times; 0: never */

@@ -274,8 +274,18 @@ static void check_asker(world *w, const char *value, bool deaf)
     int index = queues_client_of(w, value);
     if (index >= 0 && !deaf && w->clients[index].subscribed_run != w->server_runs)
         world_fail(w, "client %d queues before it is subscribed", index);
-    if (index >= 0 && deaf && !w->clients[index].was_denied)
+    if (index >= 0 && deaf && !w->clients[index].permits.was_deaf)
         world_fail(w, "client %d queues as one that was denied messages", index);
+}
+
+/* Messages that were denied, and are allowed since the healing, have been asked for again. */
+static void check_messages_again(world *w, const char *value, bool deaf)
+{
+    int index = queues_client_of(w, value);
+    sim_permits *permits = index >= 0 ? &w->clients[index].permits : NULL;
+    if (permits != NULL && permits->messages == SIM_ALLOWED &&
+        !permits_may_queue(permits, deaf, w->run.now_ns))
+        world_fail(w, "client %d may have messages again, and does without", index);
 }
 
 /* Which lock a script was about is known by its value: a hold is of one lock. -1: it has ended, or
@@ -300,6 +310,8 @@ static void check_acquire(world *w, const char *value, hf__slice copy)
     check_asker(w, value, deaf);
     if (lock >= 0)
         check_queued(w, lock, value, deaf);
+    if (lock >= 0 && w->quiet && known(&w->locks[lock].queue, value) != NULL)
+        check_messages_again(w, value, deaf);
 }
 
 static void put_text(char *text, size_t capacity, hf__slice argument)
