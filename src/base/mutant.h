@@ -43,6 +43,9 @@ enum {
     HF__MUTANT_DETACH_RENEWS,     /* a detached hold is renewed as before */
     HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of what was forgotten by half of the skew */
     HF__MUTANT_ERRAND_FRESH,      /* no copy of an errand knows of an earlier one */
+    HF__MUTANT_REFUSED_TOGETHER,  /* a call of renewals that is refused is not split */
+    HF__MUTANT_LARGE_BREAKS,      /* an answer that is too large ends its connection */
+    HF__MUTANT_DENIED_FOR_LIFE,   /* a subscription that was denied is not tried again */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */
     HF__MUTANT_HEALED_COUNTED,    /* a copy in place of a lost one counts at once */
@@ -60,7 +63,8 @@ enum {
     HF__MUTANT_DEADLINE_FIRST,    /* the deadline of the best vote, not of the q-th */
     HF__MUTANT_IDS_NO_JUMP,       /* ids: servers that have forgotten are believed */
     HF__MUTANT_IDS_MINORITY,      /* a block that one server keeps counts */
-    HF__MUTANT_IDS_UNKEPT         /* and so does one that none does */
+    HF__MUTANT_IDS_UNKEPT,        /* and so does one that none does */
+    HF__MUTANT_DEAF_KEEPS         /* who cannot be told of earlier tickets keeps its votes */
 };
 
 #ifdef HOLDFAST_MUTANTS

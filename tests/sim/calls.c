@@ -119,13 +119,19 @@ static int64_t bound_of(const world *w, int index, const sim_actor *a)
     return left_ns > 0 ? left_ns : 0;
 }
 
+static bool is_denied(const world *w, int index, const sim_actor *a)
+{
+    return a->call.error.status == HF_EDENIED &&
+           permits_denied_since(&w->clients[index].permits, a->subject.wish.lock, a->call_began_ns);
+}
+
 void check_call(world *w, int index, int number)
 {
     const sim_actor *a = &w->clients[index].actors[number];
     hf_status status = a->call.error.status;
     check_bound(w, index, a->call_began_ns, a->paused_before_ns, bound_of(w, index, a));
-    if (status == HF_EINTERNAL || status == HF_EINVAL || status == HF_EDENIED ||
-        status == HF_ESERVER)
+    if (status == HF_EINTERNAL || status == HF_EINVAL || status == HF_ESERVER ||
+        (status == HF_EDENIED && !is_denied(w, index, a)))
         world_fail(w, "client %d.%d: %s: %s", index, number, hf_status_name(status),
                    a->call.error.text);
     w->stats.losses += status == HF_ELOST;

@@ -333,6 +333,15 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("stock_set", "if exists and (begun == request or verb) then",
                     "if exists and verb and not again then"),
                EDIT("stock_set", "if again and (begun or '') ~= again then", "if false then")}},
+    /* One lock at the cost of others; see permits.h. */
+    {"refused-together", "a refused call of renewals is not split", 500,
+     .core = HF__MUTANT_REFUSED_TOGETHER},
+    {"large-breaks", "a large value at one lock ends the connection of others", 500,
+     .core = HF__MUTANT_LARGE_BREAKS, .edits = {EDIT("inspect", "held and cut(held)", "held")}},
+    {"large-whole", "a large value is returned as it is", 500,
+     .edits = {EDIT("inspect", "held and cut(held)", "held")}},
+    {"denied-for-life", "messages that were denied are not tried again", 500,
+     .core = HF__MUTANT_DENIED_FOR_LIFE},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

@@ -10,7 +10,9 @@
 #include "client_time.h"
 #include "core/core.h"
 #include "fence_book.h"
+#include "permits.h"
 #include "plan.h"
+#include "prober.h"
 #include "server.h"
 #include "stores.h"
 
@@ -160,7 +162,8 @@ typedef struct sim_client {
     uint64_t numbers;
     uint64_t threads;                            /* numbers of threads are never used twice */
     int links[HF_LINKS_MAX + HF__LINKS_BESIDES]; /* wire + 1; 0: none */
-    sim_denial denied;                           /* what its user may not do */
+    sim_permits permits;                         /* of its user */
+    sim_prober prober;
     sim_front fronts[LOCKS];
     uint64_t subscribed_run; /* the server process that its last subscription was made with */
     int64_t cut_ns;          /* when its subscription was cut last, in quiet times; 0: never */
@@ -187,6 +190,7 @@ typedef struct sim_waiter { /* as the server has it */
     char value[128];
     char owner[16]; /* empty: none */
     int client;     /* or -1: it has been killed */
+    bool deaf;      /* no message can tell it of a grant: it asks by itself */
     int64_t alive_until_ms;
     int64_t queued_ns;
 } sim_waiter;

@@ -2,7 +2,10 @@
 /* What a seed draws: not every run has every fault, because faults hide each other (a server that
  * restarts all the time never shows what a long pause does). Each kind is in about half of the
  * runs, with a chance of its own. A third of the runs goes beyond the documented assumptions. */
+#include <string.h>
+
 #include "base/random.h"
+#include "permits.h"
 #include "sim.h"
 
 const char *const fault_names[FAULT_COUNT] = {
@@ -10,7 +13,8 @@ const char *const fault_names[FAULT_COUNT] = {
     "node-pause", "restart",    "script-flush", "trouble",       "memory",      "cancel",
     "foreign",    "lull",       "look",         "revoke",        "thread-end",  "push-cut",
     "push-deaf",  "push-stall", "failover",     "restart-empty", "restart-old", "evict",
-    "clock-step", "clock-rate", "foreign-del",  "break"};
+    "clock-step", "clock-rate", "foreign-del",  "break",         "deny-lock",   "deny-messages",
+    "probe"};
 
 /* The first two differ in their braces only, and must not share anything but their slot. */
 const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{"};
@@ -55,6 +59,28 @@ static void draw_clerks(sim_plan *plan, uint64_t *random)
     plan->begins_again = hf__random_below(random, 2) == 0;
 }
 
+/* Several locks over one connection, whose renewals share calls, and nothing that would excuse the
+ * loss of one. */
+static void draw_permissions(sim_plan *plan)
+{
+    static const sim_fault kept[] = {FAULT_FLUSH, FAULT_CANCEL, FAULT_FOREIGN, FAULT_LULL,
+                                     FAULT_LOOK};
+    double chances[FAULT_COUNT] = {0};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        chances[kept[i]] = plan->chance[kept[i]];
+    memcpy(plan->chance, chances, sizeof(chances));
+    plan->chance[FAULT_DENY_LOCK] = 0.15;
+    plan->chance[FAULT_DENY_MESSAGES] = 0.05;
+    plan->chance[FAULT_PROBE] = 0.1;
+    plan->permissions = true;
+    plan->beyond = plan->very_late = plan->crowd = plan->tokens = false;
+    plan->denies_all = plan->denies_some = false;
+    plan->id_clerks = plan->stock_clerks = 0;
+    plan->links = 1;
+    plan->locks = LOCKS;
+    plan->work_ms = 150;
+}
+
 void plan_draw(sim_plan *plan, uint64_t seed)
 {
     uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
@@ -84,7 +110,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->reply_timeout_ms = between(&random, 50, 500);
     plan->call_timeout_ms = plan->reply_timeout_ms + between(&random, 0, 800);
     plan->duration_ns = MS(between(&random, 5000, 15000));
-    for (int i = 0; i < FAULT_COUNT; i++) {
+    for (int i = 0; i < FAULT_DRAWN; i++) {
         bool drawn = hf__random_below(&random, 2) == 0;
         double share = (double)hf__random_below(&random, 1000) / 1000.0;
         if (drawn && (plan->beyond || i < FAULT_RESTART_EMPTY))
@@ -93,4 +119,6 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->checks = (int)hf__random_below(&random, 3);
     plan->tokens = hf__random_below(&random, 2) == 0;
     draw_clerks(plan, &random);
+    if (permits_rule(seed))
+        draw_permissions(plan);
 }

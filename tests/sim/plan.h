@@ -36,6 +36,10 @@ typedef enum sim_fault {
     FAULT_CLOCK_RATE, /* beyond what is allowed for */
     FAULT_FOREIGN_DEL,
     FAULT_BREAK,
+    FAULT_DRAWN, /* those before are drawn for each world; the others are of permissions alone */
+    FAULT_DENY_LOCK = FAULT_DRAWN, /* a client's permission for a lock is taken away, or given */
+    FAULT_DENY_MESSAGES,           /* or that for messages */
+    FAULT_PROBE,                   /* somebody looks at a key with megabytes */
     FAULT_COUNT
 } sim_fault;
 
@@ -48,6 +52,7 @@ typedef struct sim_plan {
     int actors;
     int locks;                   /* of which there are LOCKS */
     int local_turns;             /* 0: none */
+    bool permissions;            /* change, and no other fault happens; see permits.h */
     bool denies_all;             /* nobody may publish or subscribe */
     bool denies_some;            /* or one client may not */
     int64_t work_ms;             /* of one step of work, up to that */

@@ -48,7 +48,8 @@ static void check_heard(world *w, int lock)
     int64_t bound_ns = 2 * w->plan.delay_ns + MS(SLACK_MS);
     if (index >= 0 && w->clients[index].cut_ns > 0) /* it was not told, and asks */
         bound_ns = bound_after_cut_ns(w, index, queue->held_ns);
-    if (w->plan.denies_some) /* whoever may not publish hands on in silence */
+    if (w->plan.denies_some || w->plan.denies_all ||
+        w->plan.permissions) /* who may not publish, or hear, asks */
         bound_ns += MS(w->plan.lease_max_ms / 3);
     if (index < 0 || w->run.now_ns - queue->held_ns <= bound_ns)
         return;

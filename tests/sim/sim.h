@@ -118,6 +118,7 @@ int64_t client_clock_ns(const sim_client *client, int64_t true_ns);
 hf__instant client_now(const world *world, const sim_client *client);
 void client_handle(world *world, const sim_event *event);
 void client_close_all(world *world);
+void client_probe(world *world, int index); /* somebody looks at something large */
 
 /* actor.c */
 void actor_begin(world *world, int index, int number); /* a new thread */

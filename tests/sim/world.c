@@ -96,6 +96,8 @@ static void begin(world *w, uint64_t seed, bool print_trace)
               w->plan.beyond ? ", beyond the assumptions" : "");
     for (int i = 0; i < w->plan.clients; i++)
         client_start(w, i);
+    if (w->plan.permissions)
+        prober_put(w->server);
     world_schedule(w, (sim_event){.kind = EVENT_NEMESIS}, MS(20));
     world_schedule(w, (sim_event){.kind = EVENT_FOREIGN}, MS(30));
 }

@@ -242,6 +242,33 @@ static void without_messages_it_looks_every_second(void **state)
     }
 }
 
+static void a_permission_that_comes_back_is_used(void **state)
+{
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        watch_begin();
+        if (later) {
+            ACQUIRE(9, "warm");
+            ADVANCE_MS(1);
+        }
+        S.node.denies = "SUBSCRIBE";
+        watch("x");
+        expect_seen(HF_SEEN_FREE, "", 0);
+        int subscribes = S.node.subscribes;
+        ADVANCE_MS(60000);
+        assert_int_equal(S.node.subscribes, subscribes);
+        S.node.denies = NULL;
+        ADVANCE_MS(9000);
+        assert_true(S.node.subscribes > subscribes);
+        int inspects = S.node.inspects;
+        ADVANCE_MS(8000);
+        assert_in_range(S.node.inspects - inspects, 0, 2); /* it does not look every second */
+        RIVAL_ACQUIRES("x", .number = 1);
+        expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1); /* at once, by a message */
+        watch_end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_hold_that_is_renewed_has_not_ended),
         cmocka_unit_test(what_was_missed_while_cut_off),
         cmocka_unit_test(without_messages_it_looks_every_second),
+        cmocka_unit_test(a_permission_that_comes_back_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,22 @@ static void schedule_wake(world *w, int index)
     timer_set(w, &c->timer, client_now(w, c), hf__core_wake(c->core), wake);
 }
 
+void client_probe(world *w, int index)
+{
+    client *c = &w->clients[index];
+    if (!prober_begin(&c->prober))
+        return;
+    world_log(w, "client %d: looks at %s", index, PROBED_KEY);
+    client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &c->prober.call});
+}
+
+static void probed(world *w, int index)
+{
+    const char *wrong = prober_done(&w->clients[index].prober);
+    if (wrong != NULL)
+        world_fail(w, "client %d: what others wrote cannot be looked at: %s", index, wrong);
+}
+
 static void carry_out(world *w, int index, const hf__action *action)
 {
     client *c = &w->clients[index];
@@ -44,6 +60,8 @@ static void carry_out(world *w, int index, const hf__action *action)
                 actor_call_done(w, index, i);
         if (action->call == &c->reserver.call)
             ids_call_done(w, index);
+        if (action->call == &c->prober.call)
+            probed(w, index);
         break;
     }
 }
@@ -135,6 +153,7 @@ void client_free(client *c)
             hf__hold_abandon(c->handles[i].hold);
     if (c->reserver.hold != NULL)
         hf__hold_abandon(c->reserver.hold);
+    prober_free(&c->prober);
 }
 
 void client_kill(world *w, int index)

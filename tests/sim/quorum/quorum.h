@@ -31,7 +31,9 @@
 #include "clockwork.h"
 #include "core/ids.h"
 #include "fence_book.h"
+#include "permits.h"
 #include "plan.h"
+#include "prober.h"
 #include "script_edit.h"
 #include "server.h"
 
@@ -179,6 +181,8 @@ typedef struct client {
     handle handles[HANDLES_MAX];
     actor actors[ACTORS_MAX];
     reserver reserver;
+    sim_permits permits[NODES_MAX]; /* of its user */
+    sim_prober prober;
     hf__call close_call;
 } client;
 
@@ -247,7 +251,8 @@ struct world {
     int64_t last_forgot_ns; /* when a server last did; 0: none has */
     int64_t gave_up_ns;     /* when a client last stopped trying to release */
     int64_t disturbed_ns;   /* when a server last stood still, or a partition held things back */
-    bool healing;           /* no faults any more */
+    bool healing;           /* no faults any more, */
+    int64_t healed_ns;      /* since then */
     bool resting;           /* nobody begins anything */
     bool finished;
     stats stats;
@@ -281,7 +286,8 @@ void net_close(world *world, int client, int link); /* by the client */
 void net_send(world *world, int client, int link, const char *bytes, size_t count);
 void net_break(node *node, int wire);
 void net_break_all(node *node, bool clients_learn);
-void net_make_deaf(world *world, int client, int node); /* the subscription */
+void net_make_deaf(world *world, int client, int node);         /* the subscription */
+int net_subscription(const world *world, int client, int node); /* its wire; -1: none */
 void net_hold_back(world *world, int client, int node, bool to_server, int64_t length_ns);
 void net_handle(world *world, sim_event *event);
 
@@ -294,6 +300,7 @@ void client_step(world *world, int index, hf__event *event);
 hf__instant client_now(const world *world, const client *client);
 void client_handle(world *world, const sim_event *event);
 void client_close_all(world *world);
+void client_probe(world *world, int index); /* somebody looks at something large */
 bool client_all_closed(const world *world);
 
 /* actor.c */

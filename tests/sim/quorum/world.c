@@ -99,10 +99,13 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     plan p;
     plan_draw(&p, seed, nodes);
     world_begin(w, seed, &p, print_trace);
+    for (int i = 0; i < p.nodes && p.permissions; i++)
+        prober_put(w->nodes[i].server);
     begin_clients(w);
     int64_t bound_ns = MS(3 * p.max_lease_ms + 5000);
     world_run_until(w, p.duration_ns, NULL);
-    world_run_until(w, nemesis_heal(w) + MS(3000), NULL); /* longer than the longest back-off */
+    /* Longer than the longest back-off: of connections, or of messages that were denied. */
+    world_run_until(w, nemesis_heal(w) + MS(p.permissions ? 9000 : 3000), NULL);
     world_run_until(w, w->run.now_ns + bound_ns, all_rest);
     actor_name_late(w, ACTOR_THINKS, "when all is well again");
     if (w->run.failure[0] == '\0' && !ids_all_rest(w))
