@@ -297,7 +297,8 @@ typedef struct hf_client_options {
  * max_lease_ms ago has no vote, for it may have forgotten a lock that is still held. On servers
  * that are all new the first lock is to be had when a majority has run for that long, and servers
  * are to be restarted one at a time, so far apart. (In tests, durable_servers = true does away with
- * it.) A clock that jumps forward at one of the servers, FLUSHALL or eviction there may let two
+ * it.) Each server must tell its run_id in INFO, by which a restart is noticed; one that hides it
+ * (behind a proxy, say) is refused with HF_EUNSAFE. A clock that jumps forward at one of the servers, FLUSHALL or eviction there may let two
  * holds overlap, as with a single one; the fence still orders them. docs/safety.md has the rest.
  *
  * options may be NULL. HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL:
@@ -677,7 +678,7 @@ HF_API hf_status hf_inspect(hf_client *client, const char *name, size_t name_len
 /* What the server says about itself, and how far away it is. */
 typedef struct hf_examination {
     char version[32];
-    char run_id[41];          /* changes when it is restarted                                   */
+    char run_id[41];          /* changes when it is restarted; empty: it does not tell          */
     char eviction_policy[32]; /* of interest if there is a limit                                */
     uint64_t memory_limit;    /* bytes; 0: none                                                 */
     uint64_t evicted_keys;    /* since it was started                                           */
