@@ -64,7 +64,8 @@ enum {
     HF__MUTANT_IDS_NO_JUMP,       /* ids: servers that have forgotten are believed */
     HF__MUTANT_IDS_MINORITY,      /* a block that one server keeps counts */
     HF__MUTANT_IDS_UNKEPT,        /* and so does one that none does */
-    HF__MUTANT_DEAF_KEEPS         /* who cannot be told of earlier tickets keeps its votes */
+    HF__MUTANT_DEAF_KEEPS,        /* who cannot be told of earlier tickets keeps its votes */
+    HF__MUTANT_MUTE_TRUSTED       /* a server without run_id is the same process for ever */
 };
 
 #ifdef HOLDFAST_MUTANTS

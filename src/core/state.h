@@ -261,7 +261,7 @@ struct hf__link {
     unsigned greeting_answered;
     hf__instant greeted; /* when the questions left, */
     hf__wall greeted_wall;
-    char run_id[41];     /* of the server process behind it */
+    char run_id[41];     /* of the server process behind it; empty: it does not tell */
     uint64_t run;        /* counts the changes of run_id */
     uint64_t pings;      /* the one for messages: how often it was sent */
     uint64_t pongs;      /* and answered */
@@ -276,6 +276,7 @@ struct hf__server {
     hf__list waiters;             /* holds that queue there, or would if they could */
     bool warned[HF__CHECK_KINDS]; /* of this server process, */
     char warned_run_id[41];
+    bool mute;              /* it does not tell its run_id, which has been logged */
     bool push_denied;       /* it does not let us subscribe, as far as we know; see deaf.c */
     unsigned push_denials;  /* in a row, */
     hf__instant push_again; /* and when to try again */

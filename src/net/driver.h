@@ -79,6 +79,8 @@ void hf__driver_stop(hf__driver *driver);
 void hf__driver_free(hf__driver *driver);
 
 bool hf__driver_forked(const hf__driver *driver);
+/* The same, and the child of _Fork(), clone() or a signal handler: nothing may be freed there. */
+bool hf__driver_is_torn(const hf__driver *driver);
 bool hf__driver_in_callback(void); /* this thread is inside a callback of ours */
 
 #endif

@@ -114,6 +114,9 @@ def check_exports(root, library):
         yield f'a header declares {name}, which {library} does not export'
     if not declared:
         yield 'no function found in the headers'
+    flags = subprocess.run(['readelf', '-d', library], capture_output=True, text=True, check=True).stdout
+    if 'NODELETE' not in flags:
+        yield f'{library} can be unloaded while a thread of its own runs (-z nodelete)'
 
 
 def read_text(root, path):

@@ -373,6 +373,25 @@ static void a_server_without_a_run_id_is_polled(void **state)
     contest_end();
 }
 
+/* A second copy that finds nothing was released, if it is the same process; here nobody knows. */
+static void nor_is_its_second_answer_believed(void **state)
+{
+    (void)state;
+    SETUP();
+    S.node.run_id[0] = '\0';
+    ACQUIRE(1, "x");
+    EXPECT(1, HF_OK);
+    S.deaf = true;
+    RELEASE(1);
+    CUT();
+    node_restart(&S.node);
+    S.node.run_id[0] = '\0';
+    S.deaf = false;
+    ADVANCE_MS(20);
+    assert_true(S.calls[1].done && S.calls[1].error.status != HF_OK);
+    FINISH();
+}
+
 static void a_subscription_to_another_channel_is_none(void **state)
 {
     (void)state;
@@ -411,6 +430,7 @@ int main(void)
         cmocka_unit_test(who_has_no_messages_leaves_the_queue),
         cmocka_unit_test(other_refusals_of_the_greeting_pass),
         cmocka_unit_test(a_server_without_a_run_id_is_polled),
+        cmocka_unit_test(nor_is_its_second_answer_believed),
         cmocka_unit_test(a_subscription_to_another_channel_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
