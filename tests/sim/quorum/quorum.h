@@ -246,7 +246,8 @@ struct world {
     uint64_t parties, labels;
     int64_t last_forgot_ns; /* when a server last did; 0: none has */
     int64_t gave_up_ns;     /* when a client last stopped trying to release */
-    int64_t disturbed_ns;   /* when a server last stood still, or a partition held things back */
+    int64_t disturbed_ns;   /* the last moment at which a server stood still, or a partition held
+                             * messages back */
     bool healing;           /* no faults any more */
     bool resting;           /* nobody begins anything */
     bool finished;
