@@ -733,7 +733,7 @@ typedef enum hf_sight_kind {
     HF_SEEN_WAITING,  /* `who` has joined the queue                                             */
     HF_SEEN_REVOKED,  /* somebody has asked `who` to give it up                                 */
     HF_SEEN_BROKEN,   /* it was taken away from `who` by force                                  */
-    HF_SEEN_MISSED    /* more has happened than could be kept                                   */
+    HF_SEEN_MISSED    /* a gap: more has happened here than could be kept                       */
 } hf_sight_kind;
 
 typedef struct hf_sight {

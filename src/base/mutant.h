@@ -43,6 +43,14 @@ enum {
     HF__MUTANT_DETACH_RENEWS,     /* a detached hold is renewed as before */
     HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of what was forgotten by half of the skew */
     HF__MUTANT_ERRAND_FRESH,      /* no copy of an errand knows of an earlier one */
+    HF__MUTANT_SIGHT_OLD,         /* observers: a message with an older fence is told */
+    HF__MUTANT_SIGHT_HASTY,       /* a look is believed before the messages from before are in */
+    HF__MUTANT_SIGHT_AGAIN,       /* a late look tells a grant again whose end was told */
+    HF__MUTANT_SIGHT_DROPPED,     /* what could not be kept is not told as missed */
+    HF__MUTANT_LOOK_ONCE,         /* an observer looks when a lease is over, and never else */
+    HF__MUTANT_LOOK_NEVER_ENDS,   /* an observer does not look when a lease is over */
+    HF__MUTANT_LOOK_STORM,        /* who gets no messages looks again at once */
+    HF__MUTANT_OBSERVERS_FIRST,   /* renewals wait until an observer has looked */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */
     HF__MUTANT_HEALED_COUNTED,    /* a copy in place of a lost one counts at once */

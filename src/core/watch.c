@@ -149,6 +149,8 @@ static void send_round(hf__link *link)
         enqueue(others[i]);
     int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW);
     link->next_round = hf__after(now, hf__span_ms(calls * LINK_PACE_MS));
+    if (HF__MUTANT(OBSERVERS_FIRST) && link->core->observers.count > 0)
+        link->next_round = hf__after(now, hf__span_ms(2000));
     link->server->next_round = hf__after(now, hf__span_ms(calls * SERVER_PACE_MS));
     hf__link_pump(link);
 }
