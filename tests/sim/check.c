@@ -92,6 +92,8 @@ static void check_handle(world *w, int index, sim_handle *h)
     if (valid)
         check_believed(w, index, h);
     else if (h->lost_ns == 0)
+        quiet_lost(w, index, h);
+    if (!valid && h->lost_ns == 0)
         h->lost_ns = w->run.now_ns;
     states_check(w, index, h, valid);
 }

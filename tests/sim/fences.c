@@ -213,7 +213,7 @@ void fences_end(world *w)
 
 /* ---- What may make a fence smaller ---- */
 
-static uint64_t at_server(world *w, const sim_lock *lock)
+uint64_t fences_at_server(world *w, const sim_lock *lock)
 {
     const char *text = sim_server_get(w->server, lock->side[SIDE_F], lock->side_length[SIDE_F]);
     return text != NULL ? strtoull(text, NULL, 10) : 0;
@@ -224,7 +224,7 @@ void fences_before_fault(world *w)
     server_set_clock(w);
     for (int i = 0; i < LOCKS; i++) {
         sim_lock *lock = &w->locks[i];
-        uint64_t known = at_server(w, lock);
+        uint64_t known = fences_at_server(w, lock);
         int64_t kept_until_ms = (int64_t)(lock->minted / 1000) + w->plan.fence_keep_ms;
         lock->minted = larger(lock->minted, fences_highest(lock));
         if (known >= lock->minted) {
@@ -251,7 +251,7 @@ void fences_after_fault(world *w)
 void fences_lost(world *w, bool old_copy)
 {
     for (int i = 0; i < LOCKS; i++) {
-        w->locks[i].forgotten |= at_server(w, &w->locks[i]) < w->locks[i].minted;
+        w->locks[i].forgotten |= fences_at_server(w, &w->locks[i]) < w->locks[i].minted;
         w->locks[i].old_copy |= old_copy;
     }
 }

@@ -44,7 +44,7 @@ static sim_figures figures(const world *w)
     X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns) X(detached) X(attached)        \
     X(unattached) X(dropped) X(ids_blocks) X(ids_jumps) X(ids_forgot) X(ids_excused) X(sold)  \
     X(reserved) X(confirmed) X(ended) X(taken_back) X(refused_orders) X(begun_again)          \
-    X(forgotten_orders)
+    X(forgotten_orders) X(sights) X(sights_missed)
 /* clang-format on */
 
 static void add(const world *w)
@@ -90,6 +90,8 @@ static void print(sim_batch *batch)
            (long long)t->sold, (long long)t->taken_back, (long long)t->reserved,
            (long long)t->confirmed, (long long)t->ended, (long long)t->refused_orders,
            (long long)t->begun_again, (long long)t->forgotten_orders);
+    printf("  observers were told %lld things, %lld times that they missed some\n",
+           (long long)t->sights, (long long)t->sights_missed);
     printf("  fenced register: %lld writes, %lld refused; %lld locks whose server forgot fence and "
            "time\n",
            (long long)t->fenced_writes, (long long)t->fenced_refusals, (long long)t->excused);
@@ -112,6 +114,10 @@ static bool proves_something(const sim_batch *batch)
     }
     if (control && (sums.total.pushed == 0 || sums.total.turns == 0)) {
         printf("nobody was handed a lock by message, or by another thread\n");
+        proves = false;
+    }
+    if (control && (sums.total.sights == 0 || sums.total.sights_missed == 0)) {
+        printf("no observer was told anything, or none missed anything\n");
         proves = false;
     }
     if (control && (sums.total.attached == 0 || sums.total.dropped == 0)) {

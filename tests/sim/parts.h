@@ -10,6 +10,7 @@
 #include "client_time.h"
 #include "core/core.h"
 #include "fence_book.h"
+#include "observers.h"
 #include "plan.h"
 #include "server.h"
 #include "stores.h"
@@ -168,6 +169,8 @@ typedef struct sim_client {
     bool paused;
     bool suspended;
     bool telling; /* a callback runs */
+    bool seeing;  /* a callback of an observer does */
+    sim_observer observers[OBSERVERS_MAX];
     int64_t paused_since_ns, resumes_ns, paused_total_ns, suspended_total_ns;
     uint32_t held; /* which of the handles are */
     sim_handle handles[HANDLES_MAX];
@@ -233,6 +236,7 @@ typedef struct sim_stats {
     int64_t ids_blocks, ids_jumps, ids_forgot, ids_excused;
     int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again;
     int64_t forgotten_orders;
+    int64_t sights, sights_missed;
     int64_t faults[FAULT_COUNT];
 } sim_stats;
 

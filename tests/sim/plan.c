@@ -55,6 +55,16 @@ static void draw_clerks(sim_plan *plan, uint64_t *random)
     plan->begins_again = hf__random_below(random, 2) == 0;
 }
 
+/* Observers ask every 10 s, and the library keeps a fence much longer than that: so must these
+ * worlds, or the mark that somebody watches would go with it. */
+static void draw_observers(sim_plan *plan, uint64_t *random)
+{
+    if (hf__random_below(random, 3) > 0)
+        return;
+    plan->observers = (int)between(random, 1, OBSERVERS_MAX);
+    plan->fence_keep_ms += 30000;
+}
+
 void plan_draw(sim_plan *plan, uint64_t seed)
 {
     uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
@@ -93,4 +103,5 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->checks = (int)hf__random_below(&random, 3);
     plan->tokens = hf__random_below(&random, 2) == 0;
     draw_clerks(plan, &random);
+    draw_observers(plan, &random);
 }

@@ -61,6 +61,7 @@ typedef struct sim_plan {
     int64_t per_user, units; /* of an item: the limit, 0 none; how many at most */
     bool begins_again;       /* somebody begins items again */
     bool tokens;             /* holds go from client to client */
+    int observers;           /* of each client; mostly none */
     int64_t delay_ns;        /* of an ordinary message, up to that */
     int64_t lease_min_ms, lease_max_ms, lease_usual_ms;
     int64_t fence_keep_ms;

@@ -329,6 +329,7 @@ static void script_ran(void *arg, const char *sha1, const hf__slice *arguments, 
     if (is_script(sha1, HF__SCRIPT_IDS))
         ids_ran(w);
     shop_ran(w, sha1, arguments, count);
+    observers_ran(w, sha1);
 }
 
 /* ---- For others ---- */

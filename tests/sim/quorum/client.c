@@ -73,9 +73,9 @@ void client_step(world *w, int index, hf__event *e)
     client *c = &w->clients[index];
     e->now = client_now(w, c);
     if (fault_happens(w, FAULT_MEMORY))
-        sim_allocation_fails = true;
+        sim_allocation_fails = 1;
     hf__core_step(c->core, e);
-    sim_allocation_fails = false;
+    sim_allocation_fails = 0;
     pump(w, index);
     schedule_wake(w, index);
     check_beliefs(w);
