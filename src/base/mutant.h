@@ -47,6 +47,7 @@ enum {
     HF__MUTANT_SIGHT_HASTY,       /* a look is believed before the messages from before are in */
     HF__MUTANT_SIGHT_AGAIN,       /* a late look tells a grant again whose end was told */
     HF__MUTANT_SIGHT_DROPPED,     /* what could not be kept is not told as missed */
+    HF__MUTANT_SIGHT_USURPED,     /* a holder without a fence is taken for the one before */
     HF__MUTANT_LOOK_ONCE,         /* an observer looks when a lease is over, and never else */
     HF__MUTANT_LOOK_NEVER_ENDS,   /* an observer does not look when a lease is over */
     HF__MUTANT_LOOK_STORM,        /* who gets no messages looks again at once */

@@ -175,6 +175,16 @@ static void take_back(hf_observer *o)
         now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
 }
 
+/* A program that does not use this library has the lock, and another holder is known: its end was
+ * not heard, and the fence does not tell, because such a program raises none. */
+static bool is_usurped(const hf_observer *o)
+{
+    const hf_inspection *seen = &o->inspection;
+    bool foreign = seen->held && !seen->shared && holder_in(seen)->client_id[0] == '\0';
+    return !HF__MUTANT(SIGHT_USURPED) && foreign && o->held && o->holder.client_id[0] != '\0' &&
+           seen->fence == o->fence;
+}
+
 /* What the last look has found, and no message has told by now, is told. */
 void hf__sight_confirmed(hf_observer *o)
 {
@@ -184,13 +194,14 @@ void hf__sight_confirmed(hf_observer *o)
         take_back(o);
     if (seen->fence < o->fence)
         return;
-    if (o->held && (seen->fence > o->fence || !seen->held))
+    bool usurped = is_usurped(o);
+    if (o->held && (seen->fence > o->fence || !seen->held || usurped))
         expire(o);
     /* Somebody without a fence of his own has it. If the fence has changed since the question was
      * asked, the look may have seen a grant whose end was heard meanwhile. */
     bool foreign = seen->held && !o->held && o->asked_free &&
                    (seen->fence == o->asked_fence || HF__MUTANT(SIGHT_AGAIN));
-    if (seen->held && (seen->fence > o->fence || foreign))
+    if (seen->held && (seen->fence > o->fence || foreign || usurped))
         now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
     else if (o->held)
         set_look(o, seen->remaining_ms);
@@ -223,7 +234,7 @@ void hf__sight_looked(hf_observer *o)
         first_look(o);
         return;
     }
-    bool differs = seen->fence != o->fence || seen->held != o->held;
+    bool differs = seen->fence != o->fence || seen->held != o->held || is_usurped(o);
     bool heard = !o->subscribed || HF__MUTANT(SIGHT_HASTY);
     o->pending = differs && !heard ? hf__push_ping(&o->core->servers[0]) : 0;
     if (o->pending == 0)

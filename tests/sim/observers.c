@@ -128,6 +128,7 @@ static void begin(world *w, int client, sim_observer *o)
     int lock = (int)draw(w, (uint64_t)world_sights(w)->locks);
     hf__slice name = hf__slice_text(world_lock_name(lock));
     *o = (sim_observer){.lock = lock,
+                        .began_ns = world_clockwork(w)->now_ns,
                         .observer = hf__observer_new(HF__SLICE(""), name, function, o)};
     world_log(w, "client %d: watches %s", client, world_lock_name(lock));
     client_step(w, client, &(hf__event){.kind = HF__EVENT_OBSERVE, .observer = o->observer});
@@ -189,7 +190,7 @@ static void check_order(world *w, int client, const sim_observer *o, const hf_si
 {
     bool first = s->kind == HF_SEEN_HELD || s->kind == HF_SEEN_FREE;
     bool held = o->standing != STANDS_FREE;
-    bool grows = world_fences_grow(w);
+    bool grows = world_fences_grow(w, o->lock);
     if (first != !o->told)
         complain(w, client, o, s, "it is not told first how the lock stands, and once");
     if (!o->knows)
@@ -314,7 +315,8 @@ static void check_one(world *w, int client, const sim_observer *o)
     int64_t now_ns = world_clockwork(w)->now_ns, agree_ns = world_agree_ns(w, client);
     if (agree_ns < 0 || o->observer == NULL)
         return;
-    if (!o->told && now_ns - world_sights(w)->settled_ns > agree_ns)
+    if (!o->told && now_ns - o->began_ns > agree_ns &&
+        now_ns - world_sights(w)->settled_ns > agree_ns)
         world_fail(w, "client %d watches %s, and is told nothing", client,
                    world_lock_name(o->lock));
     if (o->told && o->knows && !has_stood(lock, o->standing, now_ns - agree_ns))

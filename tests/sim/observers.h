@@ -22,6 +22,7 @@ enum { STANDS_FREE = 0, STANDS_SHARED = 1, STANDS_NAMELESS = 2 };
 typedef struct sim_observer {
     hf_observer *observer; /* NULL: none */
     int lock;
+    int64_t began_ns;
     bool told;  /* something, since it began */
     bool knows; /* how the lock stands, by what it was told: not after it missed something */
     uint64_t standing;
@@ -75,9 +76,9 @@ int world_client_count(const world *world);
 int world_servers(const world *world);
 const char *world_lock_name(int lock);
 int world_standings(world *world, int lock, uint64_t standings[AT_ONCE_MAX]); /* now */
-uint64_t world_standing_in(const hf_sight *sight); /* whom it names as the holder */
-bool world_fences_grow(const world *world);        /* no server forgets them, no clock jumps */
-int64_t world_agree_ns(world *world, int client);  /* within which one agrees; -1: some day */
+uint64_t world_standing_in(const hf_sight *sight);    /* whom it names as the holder */
+bool world_fences_grow(const world *world, int lock); /* as far as observers can see */
+int64_t world_agree_ns(world *world, int client);     /* within which one agrees; -1: some day */
 void world_returns_later(world *world, int client, int64_t delay_ns); /* a callback does */
 void client_step(world *world, int client, hf__event *event);
 

@@ -270,6 +270,31 @@ static void without_messages_it_looks_every_second(void **state)
     }
 }
 
+/* The other program raises no fence, and nobody has heard of the release. (Quorum simulator,
+ * seed 32.) */
+static void another_program_takes_it_between_two_looks(void **state)
+{
+    (void)state;
+    watch_begin();
+    S.node.denies = "SUBSCRIBE";
+    watch("x");
+    expect_seen(HF_SEEN_FREE, "", 0);
+    RIVAL_ACQUIRES("x", .number = 1);
+    ADVANCE_MS(1000);
+    expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1);
+    rival_release("x", 1);
+    node_set(&S.node, "x", "somebody", 5000);
+    ADVANCE_MS(1000);
+    expect_seen(HF_SEEN_EXPIRED, RIVAL_CLIENT, 1);
+    expect_seen(HF_SEEN_GRANTED, "", 0);
+    ADVANCE_MS(3000);
+    expect_nothing();
+    ADVANCE_MS(2000);
+    expect_seen(HF_SEEN_EXPIRED, "", 0);
+    expect_nothing();
+    watch_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +310,7 @@ int main(void)
         cmocka_unit_test(what_was_missed_while_cut_off),
         cmocka_unit_test(a_late_answer_grants_nothing_again),
         cmocka_unit_test(without_messages_it_looks_every_second),
+        cmocka_unit_test(another_program_takes_it_between_two_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,11 +208,19 @@ static void client_faults(world *w)
     }
 }
 
+static void observer_faults(world *w)
+{
+    int index = w->plan.observers > 0 ? any_client(w) : 0;
+    if (w->plan.observers > 0 && w->clients[index].alive && !w->clients[index].paused)
+        observers_change(w, index);
+}
+
 void nemesis_act(world *w)
 {
     if (w->healing)
         return;
     client_faults(w);
+    observer_faults(w);
     nemesis_notice_votes(w);
     server_faults(w);
     leaks_check(w);

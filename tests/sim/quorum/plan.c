@@ -94,4 +94,5 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
         p->chance[FAULT_RESTART_EMPTY] = p->chance[FAULT_RESTART_OLD] = 0;
     p->ids = one_in(&random, 3);
     p->ids_skew_s = p->chance[FAULT_CLOCK_BACK] > 0 ? 6 : between(&random, 1, 3);
+    p->observers = one_in(&random, 3) ? 1 : 0;
 }

@@ -10,10 +10,11 @@
  *   actor.c    what applications do              give_way.c  more of them
  *   ids.c      and what they do to get ids       ids_story.c  and of ids
  *   mutants.c  deliberate bugs that must be caught
+ *   sights.c   how locks stand, for observers
  *
  * What both worlds have: ../clockwork.c (the queue of events, the trace), ../simulator.c (many
- * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients) and ../fence_book.c
- * (whose a fence is).
+ * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients), ../fence_book.c
+ * (whose a fence is) and ../observers.c (those who watch locks).
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -31,6 +32,7 @@
 #include "clockwork.h"
 #include "core/ids.h"
 #include "fence_book.h"
+#include "observers.h"
 #include "plan.h"
 #include "script_edit.h"
 #include "server.h"
@@ -179,6 +181,8 @@ typedef struct client {
     handle handles[HANDLES_MAX];
     actor actors[ACTORS_MAX];
     reserver reserver;
+    sim_observer observers[OBSERVERS_MAX];
+    bool seeing; /* a callback of an observer runs */
     hf__call close_call;
 } client;
 
@@ -188,6 +192,7 @@ typedef enum event_kind {
     EVENT_WAKE,       /* client: its core's timer */
     EVENT_ACTOR,      /* client, actor: goes on with what it does */
     EVENT_RESERVER,   /* client: goes on to reserve ids */
+    EVENT_SEEN,       /* client: a callback of an observer returns */
     EVENT_RESUME,     /* client */
     EVENT_START,      /* client */
     EVENT_CONNECTED,  /* wire */
@@ -206,7 +211,8 @@ typedef struct sim_lock {
     uint64_t told_threads, told_owner[OWNERS]; /* highest fences */
     int64_t value, acknowledged;               /* of the register */
     uint64_t highest;                          /* fence that the register has seen */
-    int64_t idle_ns; /* since when nobody has it, though somebody waits; 0: it is not so */
+    int64_t idle_ns;   /* since when nobody has it, though somebody waits; 0: it is not so */
+    int64_t shared_ns; /* when a server last had it as that of an owner; 0: none has */
 } sim_lock;
 
 typedef struct sim_reservation { /* a block of ids that was given out */
@@ -231,6 +237,7 @@ typedef struct stats {
     int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, nested, joined;
     int64_t fenced_writes, fenced_refusals, forgetting, rejoined, served_in_order;
     int64_t ids_given, ids_outdated, ids_jumps, ids_unpromised, ids_twice;
+    int64_t sights, sights_missed;
     int64_t messages, messages_max; /* of acquires that were granted */
     int64_t faults[FAULT_COUNT];
 } stats;
@@ -243,6 +250,8 @@ struct world {
     client clients[CLIENTS_MAX];
     sim_lock locks[LOCKS];
     sim_ids ids;
+    sim_sights sights;
+    bool outsider; /* another program uses the locks, and nobody else does */
     uint64_t parties, labels;
     int64_t last_forgot_ns; /* when a server last did; 0: none has */
     int64_t gave_up_ns;     /* when a client last stopped trying to release */
@@ -317,6 +326,9 @@ void ids_repeat(world *world, int client, const hf__ids_choice *choice); /* NULL
 void ids_clock_moved(node *node);
 void ids_forgotten(node *node);
 bool ids_all_rest(const world *world); /* nobody is about to reserve some */
+
+/* sights.c */
+void sights_outsider(world *world); /* in the end; observers find it out */
 
 /* nemesis.c */
 void nemesis_act(world *world);
