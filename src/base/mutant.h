@@ -52,6 +52,7 @@ enum {
     HF__MUTANT_LOOK_NEVER_ENDS,   /* an observer does not look when a lease is over */
     HF__MUTANT_LOOK_STORM,        /* who gets no messages looks again at once */
     HF__MUTANT_OBSERVERS_FIRST,   /* renewals wait until an observer has looked */
+    HF__MUTANT_LISTENS_EARLY,     /* a listener hears of a hold before its operation is told */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */
     HF__MUTANT_HEALED_COUNTED,    /* a copy in place of a lost one counts at once */

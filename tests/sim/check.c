@@ -103,8 +103,8 @@ void check_beliefs(world *w)
     server_set_clock(w);
     for (int i = 0; i < w->plan.clients; i++) {
         sim_client *c = &w->clients[i];
-        for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1)
-            check_handle(w, i, &c->handles[__builtin_ctz(left)]);
+        for (uint64_t left = c->alive ? c->held : 0; left != 0; left &= left - 1)
+            check_handle(w, i, &c->handles[__builtin_ctzll(left)]);
     }
     tokens_check(w);
 }

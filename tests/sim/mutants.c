@@ -262,6 +262,9 @@ const sim_mutant mutants[] = {
     {"detach-renews", "a detached hold is renewed as before", 500,
      .core = HF__MUTANT_DETACH_RENEWS},
 
+    /* Asynchronous calls. */
+    {"listens-early", "a listener hears of a hold before its acquire is told", 2000,
+     .core = HF__MUTANT_LISTENS_EARLY},
     /* Observers. */
     {"sight-unsaid", "a lock that is handed on is not told to observers", 500,
      .edits = {EDIT(

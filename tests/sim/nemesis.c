@@ -83,7 +83,7 @@ static void server_faults(world *w)
 
 static void evict(world *w)
 {
-    int which = (int)draw(w, LOCKS);
+    int which = (int)draw(w, (uint64_t)(w->plan.swarm ? LOCKS : USUAL_LOCKS));
     int side = (int)draw(w, 2 * SIDES); /* or the lock itself */
     sim_lock *lock = &w->locks[which];
     fences_before_fault(w);

@@ -13,7 +13,8 @@ const char *const fault_names[FAULT_COUNT] = {
     "clock-step", "clock-rate", "foreign-del",  "break"};
 
 /* The first two differ in their braces only, and must not share anything but their slot. */
-const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{"};
+const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{", "3", "4",  "5",
+                                       "6", "7",   "8",       "9", "10", "11"};
 const char *const owner_names[OWNERS] = {"trace:1", "order 2"};
 const char side_letters[SIDES + 1] = "qfwh";
 
@@ -65,15 +66,29 @@ static void draw_observers(sim_plan *plan, uint64_t *random)
     plan->fence_keep_ms += 30000;
 }
 
+/* Two clients are enough: what is new is how many calls one of them has under way. */
+static void draw_swarm(sim_plan *plan, uint64_t *random)
+{
+    plan->swarm = hf__random_below(random, 8) == 0;
+    if (!plan->swarm)
+        return;
+    plan->clients = 2;
+    plan->actors = (int)between(random, 15, ACTORS_MAX);
+    plan->handles = HANDLES_MAX;
+    plan->spare = ACTORS_MAX;
+    if (!plan->crowd)
+        plan->locks = (int)between(random, 2, LOCKS);
+}
+
 void plan_draw(sim_plan *plan, uint64_t seed)
 {
     uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
     *plan = (sim_plan){.beyond = hf__random_below(&random, 3) == 0};
     plan->very_late = hf__random_below(&random, 3) == 0;
     plan->clients = (int)between(&random, 2, CLIENTS_MAX);
-    plan->actors = (int)between(&random, 1, ACTORS_MAX);
+    plan->actors = (int)between(&random, 1, USUAL_ACTORS);
     plan->links = (int)between(&random, 1, 4);
-    plan->locks = (int)between(&random, 1, LOCKS);
+    plan->locks = (int)between(&random, 1, USUAL_LOCKS);
     static const int turns[] = {0, 1, 2, 5, 64};
     plan->local_turns = turns[hf__random_below(&random, 5)];
     plan->denies_all = hf__random_below(&random, 16) == 0;
@@ -82,7 +97,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->work_ms = hf__random_below(&random, 2) == 0 ? 150 : between(&random, 1, 10);
     if (plan->crowd) {
         plan->locks = 1;
-        plan->actors = (int)between(&random, 3, ACTORS_MAX);
+        plan->actors = (int)between(&random, 3, USUAL_ACTORS);
         plan->work_ms = between(&random, 1, 5);
     }
     plan->delay_ns = MS(1) / 10 * between(&random, 1, 60);
@@ -104,4 +119,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->tokens = hf__random_below(&random, 2) == 0;
     draw_clerks(plan, &random);
     draw_observers(plan, &random);
+    plan->handles = USUAL_HANDLES;
+    plan->spare = USUAL_ACTORS;
+    draw_swarm(plan, &random);
 }

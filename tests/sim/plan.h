@@ -47,6 +47,8 @@ typedef struct sim_plan {
     int clients;
     int actors;
     int locks;                   /* of which there are LOCKS */
+    bool swarm;                  /* actors make asynchronous calls, tens of them at once */
+    int handles, spare;          /* room for handles of a client, and how much is kept free */
     int local_turns;             /* 0: none */
     bool denies_all;             /* nobody may publish or subscribe */
     bool denies_some;            /* or one client may not */

@@ -137,7 +137,7 @@ bool actor_all_done(const world *world);
 
 /* handles.c */
 int handles_any(world *world, const sim_client *client, int actor, int *count);
-int handles_free(const sim_client *client, int *first);
+int handles_free(const world *world, const sim_client *client, int *first);
 bool handles_is_last(const sim_client *client, const sim_handle *handle);
 hf_hold *handles_take_away(world *world, int index, int slot);
 void handles_put_value(sim_handle *handle, const hf_hold *hold);
@@ -146,7 +146,7 @@ sim_handle *handles_take(world *world, int index, int actor);
 /* wish.c */
 sim_wish wish_draw(world *world, const sim_actor *actor);
 void wish_draw_limits(world *world, const sim_actor *actor, bool bounded, hf__call *call);
-hf_hold *wish_new_hold(sim_client *client, int index, const sim_actor *actor, const sim_wish *wish);
+hf_hold *wish_new_hold(world *world, int client, const sim_actor *actor, const sim_wish *wish);
 sim_wish wish_draw_attach(world *world, const sim_actor *actor, const sim_token *token);
 hf_hold *wish_attach_hold(sim_client *client, int index, const sim_wish *wish,
                           const sim_token *token);

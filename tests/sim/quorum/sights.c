@@ -89,10 +89,12 @@ bool world_fences_grow(const world *w, int lock)
  * comes a second later. */
 int64_t world_agree_ns(world *w, int index)
 {
+    const client *c = &w->clients[index];
     int64_t look_ms = LOOK_MS + LOOK_MS / 100 + w->plan.call_timeout_ms;
     int64_t agree_ns = MS(2 * look_ms + SLACK_MS);
-    bool rested = w->run.now_ns < w->clients[index].resumes_ns + agree_ns; /* or it still does */
-    return w->outsider || w->plan.kind == KIND_JUMPY || rested ? -1 : agree_ns;
+    bool awoke = w->run.now_ns < c->resumes_ns + agree_ns; /* lately, or it will */
+    bool parted = w->run.now_ns < c->parted_until_ns + agree_ns;
+    return w->outsider || w->plan.kind == KIND_JUMPY || awoke || parted ? -1 : agree_ns;
 }
 
 void world_returns_later(world *w, int index, int64_t delay_ns)
