@@ -232,7 +232,7 @@ static void clean_up(node *n)
 {
     int64_t longest_ms = n->world->plan.max_lease_ms + BACK_MAX_MS;
     node_set_clock(n);
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < n->world->plan.locks; i++) {
         const char *words[] = {"PTTL", lock_names[i]};
         if (strtoll(sim_server_run(n->server, 2, words), NULL, 10) > longest_ms)
             sim_server_evict(n->server, lock_names[i], strlen(lock_names[i]));

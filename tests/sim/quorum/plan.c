@@ -65,6 +65,18 @@ static void draw_times(plan *p, uint64_t *random)
         MS(p->kind == KIND_QUIET ? between(random, 2000, 5000) : between(random, 8000, 24000));
 }
 
+/* Two clients with many calls each, which do not work for long, or nobody would be served. */
+static void draw_swarm(plan *p, uint64_t *random)
+{
+    p->swarm = one_in(random, 12);
+    if (!p->swarm)
+        return;
+    p->clients = 2;
+    p->actors = (int)between(random, 10, 24);
+    p->locks = (int)between(random, 4, 8);
+    p->work_ms = between(random, 1, 10);
+}
+
 void plan_draw(plan *p, uint64_t seed, int nodes)
 {
     static const int usual[] = {2, 3, 3, 3, 3, 4, 5, 5, 5, 3};
@@ -95,4 +107,5 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
     p->ids = one_in(&random, 3);
     p->ids_skew_s = p->chance[FAULT_CLOCK_BACK] > 0 ? 6 : between(&random, 1, 3);
     p->observers = one_in(&random, 3) ? 1 : 0;
+    draw_swarm(p, &random);
 }

@@ -52,6 +52,7 @@ typedef struct plan {
     bool durable;   /* they never forget, and the clients know it */
     bool ids;       /* clients reserve ids too */
     int observers;  /* of each client; mostly none */
+    bool swarm;     /* actors make asynchronous calls, tens of them at once */
     bool scripted;  /* nobody does anything by himself: a scenario says what */
     int links, local_turns;
     int64_t delay_ns; /* of an ordinary message, up to that */

@@ -40,9 +40,11 @@
 enum {
     NODES_MAX = 5,
     CLIENTS_MAX = 10,
-    ACTORS_MAX = 4,  /* of one client */
-    HANDLES_MAX = 8, /* of one client */
-    LOCKS = 2,
+    ACTORS_MAX = 24,  /* of one client: a swarm */
+    USUAL_ACTORS = 4, /* at most, unless it is a swarm */
+    HANDLES_MAX = 40, /* of one client */
+    USUAL_HANDLES = 8,
+    LOCKS = 8,
     NO_OWNER = -1,
     WIRES_MAX = SIM_CONNECTIONS_MAX, /* of one server */
     LINKS_MAX = NODES_MAX * (HF_LINKS_MAX + 1),
