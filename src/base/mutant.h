@@ -46,6 +46,16 @@ enum {
     HF__MUTANT_REFUSED_TOGETHER,  /* a call of renewals that is refused is not split */
     HF__MUTANT_LARGE_BREAKS,      /* an answer that is too large ends its connection */
     HF__MUTANT_DENIED_FOR_LIFE,   /* a subscription that was denied is not tried again */
+    HF__MUTANT_SIGHT_OLD,         /* observers: a message with an older fence is told */
+    HF__MUTANT_SIGHT_HASTY,       /* a look is believed before the messages from before are in */
+    HF__MUTANT_SIGHT_AGAIN,       /* a late look tells a grant again whose end was told */
+    HF__MUTANT_SIGHT_DROPPED,     /* what could not be kept is not told as missed */
+    HF__MUTANT_SIGHT_USURPED,     /* a holder without a fence is taken for the one before */
+    HF__MUTANT_LOOK_ONCE,         /* an observer looks when a lease is over, and never else */
+    HF__MUTANT_LOOK_NEVER_ENDS,   /* an observer does not look when a lease is over */
+    HF__MUTANT_LOOK_STORM,        /* who gets no messages looks again at once */
+    HF__MUTANT_OBSERVERS_FIRST,   /* renewals wait until an observer has looked */
+    HF__MUTANT_LISTENS_EARLY,     /* a listener hears of a hold before its operation is told */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */
     HF__MUTANT_HEALED_COUNTED,    /* a copy in place of a lost one counts at once */

@@ -143,13 +143,15 @@ void hf__observer_answered(hf_observer *o, hf__query_kind kind)
     if (o->call.error.status != HF_OK) {
         o->look = o->repeat = hf__after(core->now, hf__span_ms(LOOK_MS));
     } else if (kind == HF__QUERY_OBSERVE) {
-        o->repeat = hf__after(core->now, hf__span_ms(REPEAT_MS));
+        o->repeat =
+            HF__MUTANT(LOOK_ONCE) ? HF__NEVER : hf__after(core->now, hf__span_ms(REPEAT_MS));
         o->look = core->now; /* what happened before is found out now */
     } else {
         hf__sight_looked(o);
     }
-    if (!o->subscribed)
-        o->look = hf__earlier(o->look, hf__after(core->now, hf__span_ms(LOOK_MS)));
+    if (!o->subscribed && !HF__MUTANT(LOOK_ONCE))
+        o->look = hf__earlier(
+            o->look, hf__after(core->now, hf__span_ms(HF__MUTANT(LOOK_STORM) ? 0 : LOOK_MS)));
     set_timer(o);
 }
 

@@ -217,6 +217,8 @@ static void send_round(hf__link *link)
     int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW) +
                     calls_for(enqueue_alone(link), ALONE_A_CALL);
     link->next_round = hf__after(now, (hf__span){calls * pace.ns});
+    if (HF__MUTANT(OBSERVERS_FIRST) && link->core->observers.count > 0)
+        link->next_round = hf__after(now, hf__span_ms(2000));
     link->server->next_round = hf__after(now, (hf__span){calls * pace.ns / SERVER_DIVISOR});
     hf__link_pump(link);
 }

@@ -47,8 +47,8 @@ static void count_overlaps(world *w, const sim_wish *mine)
 {
     for (int i = 0; i < w->plan.clients; i++) {
         sim_client *c = &w->clients[i];
-        for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
-            sim_handle *h = &c->handles[__builtin_ctz(left)];
+        for (uint64_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
+            sim_handle *h = &c->handles[__builtin_ctzll(left)];
             hf__instant now = {client_clock_ns(c, w->run.now_ns)};
             w->stats.overlaps += h->wish.lock == mine->lock && h->wish.party != mine->party &&
                                  hf__hold_remaining(h->hold, now).ns > 0;

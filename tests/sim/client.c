@@ -110,6 +110,8 @@ static void pump(world *w, int index)
     }
     if (c->alive)
         tell(w, index);
+    if (c->alive)
+        observers_tell(w, index);
 }
 
 void client_step(world *w, int index, hf__event *event)
@@ -117,9 +119,9 @@ void client_step(world *w, int index, hf__event *event)
     sim_client *c = &w->clients[index];
     event->now = (hf__instant){client_clock_ns(c, w->run.now_ns)};
     if (fault_happens(w, FAULT_MEMORY))
-        sim_allocation_fails = true;
+        sim_allocation_fails = w->plan.observers > 0 ? (int)draw_between(w, 1, 4) : 1;
     hf__core_step(c->core, event);
-    sim_allocation_fails = false;
+    sim_allocation_fails = 0;
     pump(w, index);
     if (!c->alive)
         return;
@@ -173,6 +175,7 @@ void client_start(world *w, int index)
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
     clerks_begin(w, index);
+    observers_begin(w, index);
 }
 
 void client_free(sim_client *c)
@@ -188,6 +191,7 @@ void client_free(sim_client *c)
         if (c->handles[i].hold != NULL)
             hf__hold_abandon(c->handles[i].hold);
     c->held = 0;
+    observers_free((observer_site){.observers = c->observers});
     query_free(&c->query);
     prober_free(&c->prober);
     clerks_free(c);
@@ -284,6 +288,9 @@ static void run(world *w, const sim_event *event)
         break;
     case EVENT_QUERY:
         query_go_on(w, event->index);
+        break;
+    case EVENT_SEEN:
+        observers_told(w, event->index);
         break;
     default: /* EVENT_TOLD */
         callback_returns(w, event->index);

@@ -142,7 +142,7 @@ static void check_records(world *w, int lock)
 void check_leftovers(world *w)
 {
     queues_look(w);
-    for (int lock = 0; lock < LOCKS && !w->plan.beyond; lock++) {
+    for (int lock = 0; lock < w->plan.locks && !w->plan.beyond; lock++) {
         if (w->locks[lock].queue.count > 0)
             world_fail(w, "%s is left in the queue of %s", w->locks[lock].queue.waiters[0].value,
                        lock_names[lock]);
@@ -171,7 +171,7 @@ void check_leaks(world *w)
     server_set_clock(w);
     queues_look(w);
     tokens_check_cores(w);
-    for (int lock = 0; lock < LOCKS && !w->plan.beyond; lock++) {
+    for (int lock = 0; lock < w->plan.locks && !w->plan.beyond; lock++) {
         bool excused = late || is_denied(w, lock);
         check_leak(w, lock, excused);
         if (!excused)

@@ -83,7 +83,7 @@ static void server_faults(world *w)
 
 static void evict(world *w)
 {
-    int which = (int)draw(w, LOCKS);
+    int which = (int)draw(w, (uint64_t)(w->plan.swarm ? LOCKS : USUAL_LOCKS));
     int side = (int)draw(w, 2 * SIDES); /* or the lock itself */
     sim_lock *lock = &w->locks[which];
     fences_before_fault(w);
@@ -189,6 +189,13 @@ static void subscription_faults(world *w)
     }
 }
 
+static void observer_faults(world *w)
+{
+    int index = w->plan.observers > 0 ? any_client(w) : 0;
+    if (w->plan.observers > 0 && w->clients[index].alive && !w->clients[index].paused)
+        observers_change(w, index);
+}
+
 void nemesis_cut(world *w)
 {
     int victim = any_client(w);
@@ -200,6 +207,7 @@ void nemesis_cut(world *w)
         return;
     world_log(w, "client %d: its subscription breaks", victim);
     w->clients[victim].cut_ns = w->run.now_ns;
+    observers_deaf(w, victim);
     net_break(w, wire, true);
 }
 
@@ -257,6 +265,7 @@ void nemesis_act(world *w)
     if (w->healing)
         return;
     client_faults(w);
+    observer_faults(w);
     subscription_faults(w);
     if (w->plan.permissions)
         permission_faults(w);

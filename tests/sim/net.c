@@ -221,6 +221,7 @@ static void to_server(world *w, sim_event *event)
         return;
     server_set_clock(w);
     queues_look(w);
+    observers_look(w);
     w->watching = true;
     w->may_push = w->clients[w->wires[event->index].client].permits.messages != SIM_NO_PUBSUB;
     sim_server_receive(w->server, event->index, event->bytes, event->count);

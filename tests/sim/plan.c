@@ -17,7 +17,8 @@ const char *const fault_names[FAULT_COUNT] = {
     "probe"};
 
 /* The first two differ in their braces only, and must not share anything but their slot. */
-const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{"};
+const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{", "3", "4",  "5",
+                                       "6", "7",   "8",       "9", "10", "11"};
 const char *const owner_names[OWNERS] = {"trace:1", "order 2"};
 const char side_letters[SIDES + 1] = "qfwh";
 
@@ -76,9 +77,35 @@ static void draw_permissions(sim_plan *plan)
     plan->beyond = plan->very_late = plan->crowd = plan->tokens = false;
     plan->denies_all = plan->denies_some = false;
     plan->id_clerks = plan->stock_clerks = 0;
+    plan->observers = 0;
+    plan->swarm = false;
     plan->links = 1;
-    plan->locks = LOCKS;
+    plan->locks = USUAL_LOCKS;
     plan->work_ms = 150;
+}
+
+/* Observers ask every 10 s, and the library keeps a fence much longer than that: so must these
+ * worlds, or the mark that somebody watches would go with it. */
+static void draw_observers(sim_plan *plan, uint64_t *random)
+{
+    if (hf__random_below(random, 3) > 0)
+        return;
+    plan->observers = (int)between(random, 1, OBSERVERS_MAX);
+    plan->fence_keep_ms += 30000;
+}
+
+/* Two clients are enough: what is new is how many calls one of them has under way. */
+static void draw_swarm(sim_plan *plan, uint64_t *random)
+{
+    plan->swarm = hf__random_below(random, 8) == 0;
+    if (!plan->swarm)
+        return;
+    plan->clients = 2;
+    plan->actors = (int)between(random, 15, ACTORS_MAX);
+    plan->handles = HANDLES_MAX;
+    plan->spare = ACTORS_MAX;
+    if (!plan->crowd)
+        plan->locks = (int)between(random, 2, LOCKS);
 }
 
 void plan_draw(sim_plan *plan, uint64_t seed)
@@ -87,9 +114,9 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     *plan = (sim_plan){.beyond = hf__random_below(&random, 3) == 0};
     plan->very_late = hf__random_below(&random, 3) == 0;
     plan->clients = (int)between(&random, 2, CLIENTS_MAX);
-    plan->actors = (int)between(&random, 1, ACTORS_MAX);
+    plan->actors = (int)between(&random, 1, USUAL_ACTORS);
     plan->links = (int)between(&random, 1, 4);
-    plan->locks = (int)between(&random, 1, LOCKS);
+    plan->locks = (int)between(&random, 1, USUAL_LOCKS);
     static const int turns[] = {0, 1, 2, 5, 64};
     plan->local_turns = turns[hf__random_below(&random, 5)];
     plan->denies_all = hf__random_below(&random, 16) == 0;
@@ -98,7 +125,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->work_ms = hf__random_below(&random, 2) == 0 ? 150 : between(&random, 1, 10);
     if (plan->crowd) {
         plan->locks = 1;
-        plan->actors = (int)between(&random, 3, ACTORS_MAX);
+        plan->actors = (int)between(&random, 3, USUAL_ACTORS);
         plan->work_ms = between(&random, 1, 5);
     }
     plan->delay_ns = MS(1) / 10 * between(&random, 1, 60);
@@ -119,6 +146,10 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->checks = (int)hf__random_below(&random, 3);
     plan->tokens = hf__random_below(&random, 2) == 0;
     draw_clerks(plan, &random);
+    draw_observers(plan, &random);
+    plan->handles = USUAL_HANDLES;
+    plan->spare = USUAL_ACTORS;
+    draw_swarm(plan, &random);
     if (permits_rule(seed))
         draw_permissions(plan);
 }

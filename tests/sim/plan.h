@@ -51,6 +51,8 @@ typedef struct sim_plan {
     int clients;
     int actors;
     int locks;                   /* of which there are LOCKS */
+    bool swarm;                  /* actors make asynchronous calls, tens of them at once */
+    int handles, spare;          /* room for handles of a client, and how much is kept free */
     int local_turns;             /* 0: none */
     bool permissions;            /* change, and no other fault happens; see permits.h */
     bool denies_all;             /* nobody may publish or subscribe */
@@ -66,6 +68,7 @@ typedef struct sim_plan {
     int64_t per_user, units; /* of an item: the limit, 0 none; how many at most */
     bool begins_again;       /* somebody begins items again */
     bool tokens;             /* holds go from client to client */
+    int observers;           /* of each client; mostly none */
     int64_t delay_ns;        /* of an ordinary message, up to that */
     int64_t lease_min_ms, lease_max_ms, lease_usual_ms;
     int64_t fence_keep_ms;

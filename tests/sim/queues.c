@@ -191,7 +191,7 @@ static void see_holder(void *arg, const char *value, double until_ms)
 static bool is_for_holder(world *w, const sim_message *message)
 {
     search s = {message, false};
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         const sim_lock *l = &w->locks[i];
         const char *held = check_held_as(w, i);
         if (held == NULL)
@@ -294,7 +294,7 @@ static int lock_asked_for(const world *w, const char *value)
 {
     int index = queues_client_of(w, value);
     const hf_hold *hold = index >= 0 ? check_hold_of(&w->clients[index], value) : NULL;
-    for (int i = 0; hold != NULL && hold->stage == HF__HOLD_TRYING && i < LOCKS; i++)
+    for (int i = 0; hold != NULL && hold->stage == HF__HOLD_TRYING && i < w->plan.locks; i++)
         if (w->locks[i].breaks == 0 && hold->key_length == strlen(lock_names[i]) &&
             memcmp(hold->text, lock_names[i], hold->key_length) == 0)
             return i;
@@ -347,13 +347,14 @@ static void script_ran(void *arg, const char *sha1, const hf__slice *arguments, 
     if (is_script(sha1, HF__SCRIPT_IDS))
         ids_ran(w);
     shop_ran(w, sha1, arguments, count);
+    observers_ran(w, sha1);
 }
 
 /* ---- For others ---- */
 
 void queues_begin(world *w)
 {
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         w->locks[i].queue.waiters = calloc(QUEUE_MAX, sizeof(sim_waiter));
         if (w->locks[i].queue.waiters == NULL)
             abort();

@@ -3,7 +3,7 @@
  * as soon as a message takes, also if that overtakes an answer; and a lock that became free by
  * itself is taken within a third of a lease if anybody wants it, also one who has lined up behind
  * another thread. Subscriptions are cut now and then, with everybody told at once: then whoever
- * missed a message finds out when he is connected again. */
+ * missed a message finds out when he is connected again. And no hold that is renewed gets lost. */
 #include <string.h>
 
 #include "core/state.h"
@@ -59,8 +59,19 @@ static void check_heard(world *w, int lock)
                    lock_names[lock], (long long)((w->run.now_ns - queue->held_ns) / 1000000));
 }
 
+/* Whatever else is done over its connections: watching, asking, or many calls at once. */
+void quiet_lost(world *w, int index, const sim_handle *h)
+{
+    const sim_wish *wish = &h->wish;
+    if (w->quiet && !w->plan.beyond && !h->nested && !h->moved && wish->max_hold_ms == 0 &&
+        wish->interval_ms > 0 && wish->interval_ms <= wish->lease_ms / 3)
+        world_fail(w, "client %d.%d: %s was renewed in quiet times, and is lost", index, h->actor,
+                   lock_names[wish->lock]);
+}
+
 void quiet_check(world *w)
 {
+    observers_check(w);
     for (int lock = 0; lock < w->plan.locks && w->quiet && !w->finished; lock++) {
         check_deserted(w, lock);
         check_heard(w, lock);

@@ -145,7 +145,7 @@ void states_check(world *w, int index, sim_handle *h, bool valid)
         note_move(w, index, h);
     else
         check_abandoned(w, index, h);
-    if (!is_up_to_date(w, c) || w->finished)
+    if (!is_up_to_date(w, c) || w->finished || h->untold)
         return;
     if (state != h->told_state)
         world_fail(w, "client %d.%d: %s is %s, but its listener knows %s", index, h->actor,
@@ -226,6 +226,8 @@ void states_told(world *w, int index, const hf__tell *tell)
         world_fail(w, "client %d: told %s of a hold that nobody has", index, state);
         return;
     }
+    if (h->untold)
+        world_fail(w, "client %d.%d: told %s before its grant", index, h->actor, state);
     if (h->told_state == HF_LOST)
         world_fail(w, "client %d.%d: told %s after LOST", index, h->actor, state);
     if (!reason_fits(w, h, event))

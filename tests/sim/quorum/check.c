@@ -89,14 +89,24 @@ static void check_own_fault(world *w, int index, const handle *h)
                    lock_names[h->wish.lock]);
 }
 
+/* Where nothing goes wrong, no hold that is renewed gets lost, whatever else is done. */
+static void check_lost(world *w, int index, const handle *h)
+{
+    if (w->plan.kind == KIND_QUIET && !h->nested && !h->moved && h->wish.interval_ms > 0)
+        world_fail(w, "client %d.%d: %s was renewed where nothing went wrong, and is lost", index,
+                   h->actor, h->wish.label);
+}
+
 static void check_handle(world *w, int index, handle *h)
 {
     bool valid = check_valid(w, &w->clients[index], h);
     if (valid && h->lost)
         world_fail(w, "client %d.%d: its hold of %s is valid again", index, h->actor,
                    lock_names[h->wish.lock]);
-    if (!valid && !h->lost)
+    if (!valid && !h->lost) {
         check_own_fault(w, index, h);
+        check_lost(w, index, h);
+    }
     h->lost |= !valid;
     if (!valid)
         return;

@@ -84,6 +84,7 @@ static void pump(world *w, int index)
     }
     while (hf__core_next_tell(c->core, &next))
         hf__core_told(c->core);
+    observers_tell(w, index);
 }
 
 void client_step(world *w, int index, hf__event *e)
@@ -91,13 +92,14 @@ void client_step(world *w, int index, hf__event *e)
     client *c = &w->clients[index];
     e->now = client_now(w, c);
     if (fault_happens(w, FAULT_MEMORY))
-        sim_allocation_fails = true;
+        sim_allocation_fails = w->plan.observers > 0 ? (int)draw_between(w, 1, 4) : 1;
     hf__core_step(c->core, e);
-    sim_allocation_fails = false;
+    sim_allocation_fails = 0;
     pump(w, index);
     schedule_wake(w, index);
     check_beliefs(w);
     order_check(w);
+    observers_check(w);
 }
 
 /* ---- Life ---- */
@@ -139,6 +141,7 @@ void client_start(world *w, int index)
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
     ids_begin(w, index);
+    observers_begin(w, index);
 }
 
 void client_free(client *c)
@@ -154,6 +157,7 @@ void client_free(client *c)
     if (c->reserver.hold != NULL)
         hf__hold_abandon(c->reserver.hold);
     prober_free(&c->prober);
+    observers_free((observer_site){.observers = c->observers});
 }
 
 void client_kill(world *w, int index)
@@ -225,6 +229,8 @@ void client_handle(world *w, const sim_event *e)
             c->timer.wakes_ns = c->resumes_ns;
     } else if (e->kind == EVENT_WAKE) {
         wake(w, e->index);
+    } else if (e->kind == EVENT_SEEN) {
+        observers_told(w, e->index);
     } else if (e->kind == EVENT_RESERVER) {
         ids_go_on(w, e->index);
     } else if ((uint32_t)e->generation == (uint32_t)c->actors[e->actor].generation) {

@@ -99,7 +99,7 @@ void leaks_check(world *w)
         (w->gave_up_ns > 0 && w->run.now_ns < w->gave_up_ns + while_ns))
         return;
     for (int i = 0; i < w->plan.nodes; i++)
-        for (int lock = 0; lock < LOCKS; lock++)
+        for (int lock = 0; lock < w->plan.locks; lock++)
             if (!was_denied(w, i, lock, w->run.now_ns - while_ns))
                 check_node(&w->nodes[i], lock);
 }

@@ -92,11 +92,17 @@ static void restarts(world *w, node *n)
         nemesis_forget(n, n->old_copy, "an old copy");
 }
 
+/* Faults overlap: a short one that begins while a long one lasts does not end it. */
+static void disturb_until(world *w, int64_t until_ns)
+{
+    w->disturbed_ns = until_ns > w->disturbed_ns ? until_ns : w->disturbed_ns;
+}
+
 static void interruptions(world *w, node *n)
 {
     if (n->stalled_until_ns <= w->run.now_ns && fault_happens(w, FAULT_STALL)) {
         n->stalled_until_ns = w->run.now_ns + MS(draw_between(w, 1, 3000));
-        w->disturbed_ns = n->stalled_until_ns;
+        disturb_until(w, n->stalled_until_ns);
         world_log(w, "server %d: stalls for %lld ms", n->index,
                   (long long)((n->stalled_until_ns - w->run.now_ns) / 1000000));
     }
@@ -170,7 +176,7 @@ void nemesis_part(world *w, int index, const bool *nodes, int64_t length_ns, boo
     c->parted_until_ns = w->run.now_ns + length_ns;
     c->parted_drops = drops;
     if (!drops)
-        w->disturbed_ns = c->parted_until_ns;
+        disturb_until(w, c->parted_until_ns);
     for (int i = 0; i < w->plan.nodes; i++)
         list[i] = nodes[i] ? 'x' : '.';
     world_log(w, "client %d: parted from %s for %lld ms%s", index, list,
@@ -255,6 +261,13 @@ static void lift_denials(world *w)
     }
 }
 
+static void observer_faults(world *w)
+{
+    int index = w->plan.observers > 0 ? any_client(w) : 0;
+    if (w->plan.observers > 0 && w->clients[index].alive && !w->clients[index].paused)
+        observers_change(w, index);
+}
+
 void nemesis_act(world *w)
 {
     if (w->healing)
@@ -262,6 +275,7 @@ void nemesis_act(world *w)
     client_faults(w);
     if (w->plan.permissions)
         permission_faults(w);
+    observer_faults(w);
     nemesis_notice_votes(w);
     server_faults(w);
     leaks_check(w);
@@ -273,7 +287,7 @@ static void clean_up(node *n)
 {
     int64_t longest_ms = n->world->plan.max_lease_ms + BACK_MAX_MS;
     node_set_clock(n);
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < n->world->plan.locks; i++) {
         const char *words[] = {"PTTL", lock_names[i]};
         if (strtoll(sim_server_run(n->server, 2, words), NULL, 10) > longest_ms)
             sim_server_evict(n->server, lock_names[i], strlen(lock_names[i]));

@@ -246,6 +246,7 @@ static void to_server(node *n, sim_event *e)
     if (n->down || !n->wires[e->index].server_open)
         return;
     node_set_clock(n);
+    observers_look(w);
     sim_server_receive(n->server, e->index, e->bytes, e->count);
     order_look(n);
     check_beliefs(w);

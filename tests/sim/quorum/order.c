@@ -209,6 +209,7 @@ void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int coun
     }
     trace_script(n, sha1, arguments, count);
     check_messages_again(n, sha1, arguments, count);
+    observers_ran(n->world, sha1);
 }
 
 void order_published(void *arg, const char *channel, size_t channel_length, const char *message,

@@ -84,9 +84,23 @@ static void draw_permissions(plan *p)
     p->kind = KIND_WITHIN;
     p->very_late = p->all_fair = p->ids = false;
     p->dead = 0;
+    p->observers = 0;
+    p->swarm = false;
     p->links = 1;
     p->locks = 2;
     p->work_ms = 150;
+}
+
+/* Two clients with many calls each, which do not work for long, or nobody would be served. */
+static void draw_swarm(plan *p, uint64_t *random)
+{
+    p->swarm = one_in(random, 12);
+    if (!p->swarm)
+        return;
+    p->clients = 2;
+    p->actors = (int)between(random, 10, 24);
+    p->locks = (int)between(random, 4, 8);
+    p->work_ms = between(random, 1, 10);
 }
 
 void plan_draw(plan *p, uint64_t seed, int nodes)
@@ -118,6 +132,8 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
         p->chance[FAULT_RESTART_EMPTY] = p->chance[FAULT_RESTART_OLD] = 0;
     p->ids = one_in(&random, 3);
     p->ids_skew_s = p->chance[FAULT_CLOCK_BACK] > 0 ? 6 : between(&random, 1, 3);
+    p->observers = one_in(&random, 3) ? 1 : 0;
+    draw_swarm(p, &random);
     if (permits_rule(seed))
         draw_permissions(p);
 }

@@ -55,6 +55,8 @@ typedef struct plan {
     bool fresh;       /* the servers have just been started */
     bool durable;     /* they never forget, and the clients know it */
     bool ids;         /* clients reserve ids too */
+    int observers;    /* of each client; mostly none */
+    bool swarm;       /* actors make asynchronous calls, tens of them at once */
     bool permissions; /* change, and no other fault happens; see ../permits.h */
     bool scripted;    /* nobody does anything by himself: a scenario says what */
     int links, local_turns;
