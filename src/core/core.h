@@ -59,7 +59,7 @@ typedef struct hf__config {
 
 /* ---- Calls: what the application asks for ---- */
 
-enum { HF__NUMBERS_MAX = 12 };
+enum { HF__NUMBERS_MAX = 16 };
 
 typedef struct hf__numbers { /* what a script of an errand says */
     int count;               /* 0: nothing */

@@ -144,10 +144,10 @@ void check_foreign_over(world *w, int lock)
 
 /* ---- The end ---- */
 
-/* What is kept for ids and stock has no end. */
+/* Ids, items of stock and their open reservations have no end. */
 static bool is_of_store(const char *key, size_t length)
 {
-    return length > 5 && strncmp(key, "hf:", 3) == 0 && strchr("nsrpt", key[3]) != NULL;
+    return length > 5 && strncmp(key, "hf:", 3) == 0 && strchr("nst", key[3]) != NULL;
 }
 
 static void see_key(void *arg, const char *key, size_t length, const char *type,

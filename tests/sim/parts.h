@@ -242,7 +242,7 @@ typedef struct sim_stats {
     int64_t queued, pushed, turns;
     int64_t detached, attached, unattached, dropped;
     int64_t ids_blocks, ids_jumps, ids_forgot, ids_excused;
-    int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again;
+    int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again, deleted;
     int64_t forgotten_orders;
     int64_t sights, sights_missed;
     int64_t under_way_max; /* calls of one client at once */

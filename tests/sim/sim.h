@@ -20,7 +20,8 @@
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
  * (SAFE, JEOPARDY, LOST and what is told of them), queues.c (who waits is served, in order),
  * quiet.c (and not in vain), turns.c (locks that pass between the threads of a client), ids.c (no
- * id twice, and in order), shop_book.c (nothing is sold twice, or comes back twice).
+ * id twice, and in order), shop_book.c (nothing is sold twice, or comes back twice), shop_end.c
+ * (and nothing is left).
  */
 #ifndef HF_SIM_SIM_H
 #define HF_SIM_SIM_H
@@ -200,6 +201,8 @@ void shop_told(world *world, int index, const sim_clerk *clerk, hf_status status
                const hf_error *error);
 void shop_copied(world *world); /* the world has a new old copy */
 void shop_lost(world *world, bool old_copy);
+
+/* shop_end.c */
 void shop_end(world *world);
 
 /* nemesis.c */
