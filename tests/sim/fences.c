@@ -246,8 +246,19 @@ static uint64_t at_server(world *w, const sim_lock *lock)
                   number_at(w, lock->slot, lock->slot_length));
 }
 
+/* Whoever holds the lock, and does use this library, has a fence under its name. */
+static void check_named(world *w, int lock)
+{
+    const sim_lock *l = &w->locks[lock];
+    const char *held = check_held_as(w, lock);
+    if (held != NULL && strcmp(held, l->foreign_value) != 0 && !w->plan.beyond &&
+        number_at(w, l->side[SIDE_F], l->side_length[SIDE_F]) == 0)
+        world_fail(w, "%s is held as %s, without a fence", lock_names[lock], held);
+}
+
 void fences_kept(world *w, int lock)
 {
+    check_named(w, lock);
     const sim_lock *l = &w->locks[lock];
     uint64_t known = at_server(w, l), told = fences_highest(l);
     int64_t kept_until_ms = (int64_t)(told / 1000) + w->plan.fence_keep_ms;

@@ -140,7 +140,7 @@ const sim_mutant mutants[] = {
     {"fence-counter", "the fence is a bare counter", 500,
      .edits = {EDIT("acquire", "and (ARGV[4] or '1') == '1' and not owner", "and false"),
                EDIT("hand_on", LAST_OR_CLOCK, "math.max(last, slot_last) + 1"), KEPT_FROM_NOW}},
-    {"fence-not-refreshed", "the fence runs out under a long hold", 500, .first = 310,
+    {"fence-not-refreshed", "the fence runs out under a long hold", 500, .first = 5,
      .edits = {EDIT("renew", "raise(fence, keep)", "")}},
     {"fence-not-joined", "the fence runs out under a chain of sharers", 4000, .first = 3476,
      .edits = {EDIT("acquire", "call('PEXPIRE', KEYS[3], brief)", "")}},

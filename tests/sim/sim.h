@@ -256,7 +256,7 @@ void fences_before_fault(
 void fences_lost(world *world, bool old_copy); /* the fault was one that forgets */
 void fences_after_fault(world *world);
 /* The server has a fence of the lock that is as high as those that were told, unless its time is
- * over. */
+ * over; and one under its name while it is held. */
 void fences_kept(world *world, int lock);
 void fences_end(world *world);
 
