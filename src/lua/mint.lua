@@ -150,11 +150,11 @@ local function invite(owner, fence)
             break
         end
     end
-    local latest = call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
-    call('PEXPIREAT', KEYS[1], latest)
-    call('PEXPIREAT', KEYS[5], latest)
+    local longest = call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
+    call('PEXPIREAT', KEYS[1], longest)
+    call('PEXPIREAT', KEYS[5], longest)
     for i = 1, #guests do
         redis.pcall('PUBLISH', guests[i][1], guests[i][2])
     end
-    return latest - now
+    return longest - now
 end

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "crowd.h"
@@ -13,6 +14,15 @@
 
 static hf_hold *hold;
 static hf_error error;
+
+/* The mark of the slot of "lock". */
+static const char *slot_key(void)
+{
+    static char key[48];
+    (void)snprintf(key, sizeof(key), "%s", side_key('m'));
+    *(strchr(key, '}') + 1) = '\0';
+    return key;
+}
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
@@ -103,6 +113,31 @@ static void fences_do_not_run_away_from_the_clock(void **state)
     release(&hold);
 }
 
+/* Threads of alice stand behind each other, so the one that gets the lock reserves fences for the
+ * next. Nobody uses them, since the other does not fit: it has another lease. */
+static void few_fences_are_reserved_and_given_back(void **state)
+{
+    (void)state;
+    struct attempt first, second;
+    empty_server();
+    open_client_with(&alice, HF_CLIENT(.local_turns = 1000));
+    open_client(&bob);
+    hold = acquire_for(bob, 30000);
+    attempt_begin(&second, alice, "lock", HF_ACQUIRE(.wait_ms = -1, .lease_ms = 7000));
+    WAIT_UNTIL(queued() == 1, 10000);
+    release(&hold);
+    assert_int_equal(attempt_end(&second), HF_OK);
+    attempt_begin(&first, alice, "lock", HF_ACQUIRE(.wait_ms = -1, .lease_ms = 5000));
+    WAIT_UNTIL(queued() == 1, 10000);
+    release(&second.hold);
+    assert_int_equal(attempt_end(&first), HF_OK);
+    uint64_t fence = hf_fence(first.hold);
+    uint64_t reserved = (uint64_t)strtoull(raw(server, "GET %s", side_key('f')), NULL, 10);
+    assert_in_range(reserved - fence, 1, 10);
+    release(&first.hold);
+    assert_true((uint64_t)strtoull(raw(server, "GET %s", slot_key()), NULL, 10) == fence);
+}
+
 /* ---- Releases -------------------------------------------------------------------------------- */
 
 static struct relay relay;
@@ -173,6 +208,7 @@ int main(void)
         TEST(released_names_fit_into_little_memory),
         TEST(a_contended_name_leaves_nothing),
         TEST(fences_do_not_run_away_from_the_clock),
+        TEST(few_fences_are_reserved_and_given_back),
         TEST(a_lock_that_was_deleted_is_lost),
         TEST(nobody_knows_what_a_repeated_release_did),
         TEST(all_waiters_of_an_owner_get_it_at_once),
