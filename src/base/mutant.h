@@ -37,6 +37,8 @@ enum {
     HF__MUTANT_TURN_OWNER,        /* local hand-over from and to holds with an owner */
     HF__MUTANT_TURN_LATE,         /* local hand-over for ever */
     HF__MUTANT_TURN_FENCE,        /* local hand-over with the same fence */
+    HF__MUTANT_RANGE_KEPT,        /* fences that nobody has had are not given back */
+    HF__MUTANT_UNKNOWN_RELEASED,  /* a release that found nothing when repeated has succeeded */
     HF__MUTANT_ATTACH_RELEASES,   /* an attach that fails releases the lock */
     HF__MUTANT_ATTACH_EARLY,      /* deadline of an attached hold from the reply */
     HF__MUTANT_DETACH_FORGETS,    /* a token does not say that a copy may be late */

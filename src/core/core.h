@@ -38,6 +38,8 @@ typedef enum hf__check_kind {
     HF__CHECK_KINDS
 } hf__check_kind;
 
+enum { HF__FENCE_KEEP_MS = 3600 * 1000 }; /* as src/lua has it where nobody says another time */
+
 typedef struct hf__config {
     const hf__url *servers; /* one, or those of a quorum; must outlive the core */
     int server_count;

@@ -207,6 +207,7 @@ typedef struct sim_queue {
     int count;
     char held[128];      /* the value of the lock's key; empty: it is free */
     int64_t held_ns;     /* since when */
+    bool marked;         /* the fence says that there is something in it */
     int64_t deserted_ns; /* since when it is free though somebody waits; 0: it is not */
 } sim_queue;
 
@@ -218,6 +219,8 @@ typedef struct sim_message {
 typedef struct sim_lock { /* what is known about a lock from outside */
     char side[4][64];     /* its side keys, as in side_letters */
     size_t side_length[4];
+    char slot[32]; /* the mark of its slot */
+    size_t slot_length;
     uint64_t told_threads, told_owner[OWNERS], told_breaks; /* highest fences */
     uint64_t minted;                                        /* that the server ever had */
     bool forgotten; /* the server has lost its last fence, and not by a fault of ours */

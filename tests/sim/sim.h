@@ -220,6 +220,9 @@ void check_foreign_over(world *world, int lock);
 void check_end(world *world);
 void check_remember_value(world *world, const char *value);
 bool check_knows_value(world *world, const char *value);
+/* A release script has found the hold with that value, and ended it; whether one has. */
+void check_note_release(world *world, const char *value);
+bool check_was_released(world *world, const char *value);
 /* The server has the hold, at this moment of its own clock. */
 bool check_server_has(world *world, const sim_handle *handle);
 /* What the lock's key holds; NULL: nothing. */
@@ -265,6 +268,9 @@ void fences_before_fault(
     world *world); /* of those that make servers forget, or their clocks jump */
 void fences_lost(world *world, bool old_copy); /* the fault was one that forgets */
 void fences_after_fault(world *world);
+/* The server has a fence of the lock that is as high as those that were told, unless its time is
+ * over; and one under its name while it is held. */
+void fences_kept(world *world, int lock);
 void fences_end(world *world);
 
 /* states.c */
