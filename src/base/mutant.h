@@ -45,7 +45,6 @@ enum {
     HF__MUTANT_ERRAND_FRESH,      /* no copy of an errand knows of an earlier one */
     HF__MUTANT_SIGHT_OLD,         /* observers: a message with an older fence is told */
     HF__MUTANT_SIGHT_HASTY,       /* a look is believed before the messages from before are in */
-    HF__MUTANT_SIGHT_AGAIN,       /* a late look tells a grant again whose end was told */
     HF__MUTANT_SIGHT_DROPPED,     /* what could not be kept is not told as missed */
     HF__MUTANT_SIGHT_USURPED,     /* a holder without a fence is taken for the one before */
     HF__MUTANT_LOOK_ONCE,         /* an observer looks when a lease is over, and never else */

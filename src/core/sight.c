@@ -208,8 +208,7 @@ void hf__sight_confirmed(hf_observer *o)
         expire(o);
     /* Somebody without a fence of his own has it. If the fence has changed since the question was
      * asked, the look may have seen a grant whose end was heard meanwhile. */
-    bool foreign = seen->held && !o->held && o->asked_free &&
-                   (seen->fence == o->asked_fence || HF__MUTANT(SIGHT_AGAIN));
+    bool foreign = seen->held && !o->held && o->asked_free && seen->fence == o->asked_fence;
     if (seen->held && (seen->fence > o->fence || foreign || usurped))
         now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
     else if (o->held)
