@@ -50,7 +50,6 @@ enum {
     HF__MUTANT_DENIED_FOR_LIFE,   /* a subscription that was denied is not tried again */
     HF__MUTANT_SIGHT_OLD,         /* observers: a message with an older fence is told */
     HF__MUTANT_SIGHT_HASTY,       /* a look is believed before the messages from before are in */
-    HF__MUTANT_SIGHT_AGAIN,       /* a late look tells a grant again whose end was told */
     HF__MUTANT_SIGHT_DROPPED,     /* what could not be kept is not told as missed */
     HF__MUTANT_SIGHT_USURPED,     /* a holder without a fence is taken for the one before */
     HF__MUTANT_LOOK_ONCE,         /* an observer looks when a lease is over, and never else */

@@ -285,8 +285,6 @@ const sim_mutant mutants[] = {
      .core = HF__MUTANT_SIGHT_OLD},
     {"sight-hasty", "what a look finds is told before messages that say more", 500,
      .core = HF__MUTANT_SIGHT_HASTY},
-    {"sight-again", "a look that comes late tells a grant again whose end was told", 500,
-     .core = HF__MUTANT_SIGHT_AGAIN},
     {"sight-dropped", "an observer is not told that it missed something", 500,
      .core = HF__MUTANT_SIGHT_DROPPED},
     {"look-once", "an observer looks when a lease is over, and never else", 500,
