@@ -79,13 +79,14 @@ local function mint(kept, range, lease, waiting, brief)
 end
 
 -- Nobody has the lock now: the slot takes its fence, and under its name stays what marks announce,
--- for as long as there is something to announce. On a quorum nothing changes.
+-- for as long as there is something to announce. Those who watch go by the number, so it stays with
+-- them, marked with '-'. On a quorum nothing changes.
 local function leave(kept)
     if not KEYS[6] then
         return
     end
     local text = string.match(kept or '', '^%d+') or '0'
-    local marks, life = '', 0
+    local number, marks, life = '0', '', 0
     if call('ZCARD', KEYS[2]) > 0 then
         call('ZREMRANGEBYSCORE', KEYS[2], string.format('(-%.0f', now), '(0')
         life = call('PTTL', KEYS[2]) -- below 0 if nothing is left
@@ -94,14 +95,14 @@ local function leave(kept)
     if kept and string.find(kept, '@', 1, true) then
         local watched = tonumber(call('HGET', KEYS[4], '#watched') or 0) - now
         if watched > 0 then
-            marks, life = marks .. '@', math.max(life, watched)
+            number, marks, life = text .. '-', marks .. '@', math.max(life, watched)
         end
     end
     if tonumber(text) > 0 then
         tell_slot(tonumber(text), text)
     end
     if life > 0 then
-        call('SET', KEYS[3], '0' .. marks, 'PX', life)
+        call('SET', KEYS[3], number .. marks, 'PX', life)
     else
         call('DEL', KEYS[3])
     end

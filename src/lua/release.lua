@@ -96,7 +96,8 @@ if released > 0 then
     return released
 end
 local broken = call('HGET', KEYS[4], '#broken')
-if not broken and KEYS[6] and not owner and digits ~= '0' and digits == top then
+local left = string.find(found[2] or '', '-', 1, true)
+if not broken and KEYS[6] and not owner and digits ~= '0' and digits == top and not left then
     return 2
 end
 return -tonumber(broken or 0)

@@ -274,13 +274,13 @@ static void enter_shared(const script *s, const asked *a)
 }
 
 /* A copy of something that has ended finds the lock free. */
-static void turn_away(const script *s, const asked *a, int64_t last)
+static void turn_away(const script *s, const asked *a, int64_t last, int64_t named)
 {
     bool handed_on = queue_count(s) > 0 && queue_hand_on(s, last, a->keep);
     if (!handed_on && a->of_quorum)
         queue_mint(s, (minting){last, 1, a->lease, queue_count(s), a->keep, 0});
     else if (!handed_on)
-        queue_leave_name(s, last, a->keep);
+        queue_leave_name(s, named, a->keep);
     say(s->out, ended);
 }
 
@@ -299,9 +299,10 @@ static void take_free(const script *s, const asked *a)
     bool plain = (unused || (kept.plain && kept.last < clock)) &&
                  (a->of_quorum || (slot > 0 && slot < clock)) && a->range == 1 && !a->owned &&
                  !a->far;
+    int64_t named = kept.last;
     kept.last = script_larger(kept.last, slot);
     if (!plain && queue_is_buried(s, a->value)) {
-        turn_away(s, a, kept.last);
+        turn_away(s, a, kept.last, named);
         return;
     }
     if (!plain && queue_count(s) > 0 && yield(s, a, kept.last)) {
@@ -433,7 +434,8 @@ static void pass_on(const script *s, const released *r, int64_t last)
 static void say_gone(const script *s, const released *r, fence kept)
 {
     node_member *broken = store_member(script_find(s, KEY_NOTES), HF__SLICE("#broken"));
-    bool untouched = !r->of_quorum && r->owner.length == 0 && kept.last > 0 && kept.last == r->top;
+    bool untouched =
+        !r->of_quorum && r->owner.length == 0 && kept.last > 0 && kept.last == r->top && !kept.left;
     if (broken != NULL)
         say_number(s->out, -script_number_of(store_slice(&broken->text)));
     else

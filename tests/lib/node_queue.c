@@ -105,8 +105,11 @@ void queue_leave_name(const script *s, int64_t last, int64_t keep_ms)
     }
     if (last > 0)
         queue_tell_slot(s, last, keep_ms);
-    char text[8];
-    snprintf(text, sizeof(text), "0%s", marks);
+    char text[32];
+    if (strchr(marks, '@') != NULL)
+        snprintf(text, sizeof(text), "%" PRId64 "-%s", last, marks);
+    else
+        snprintf(text, sizeof(text), "0%s", marks);
     if (life_ms > 0)
         store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text), s->node->now_ms + life_ms);
     else

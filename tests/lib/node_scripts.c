@@ -105,10 +105,11 @@ fence script_read_fence(const script *s, size_t key)
 {
     node_key *kept = script_find(s, key);
     if (kept == NULL)
-        return (fence){0, false};
+        return (fence){0, false, false};
     size_t digits = strspn(kept->value.bytes, "0123456789");
     return (fence){digits > 0 ? strtoll(kept->value.bytes, NULL, 10) : 0,
-                   digits > 0 && digits == kept->value.length};
+                   digits > 0 && digits == kept->value.length,
+                   kept->value.length > 0 && memchr(kept->value.bytes, '-', kept->value.length)};
 }
 
 /* ---- Holders ---- */

@@ -28,6 +28,7 @@ void script_last_as_the_latest(node_key *lock, node_key *holders);
 typedef struct fence {
     int64_t last; /* 0: none */
     bool plain;   /* there is one, and no mark behind it */
+    bool left;    /* a release has left it for those who watch */
 } fence;
 
 fence script_read_fence(const script *s, size_t key);

@@ -252,8 +252,7 @@ static void check_named(world *w, int lock)
     const sim_lock *l = &w->locks[lock];
     const char *held = check_held_as(w, lock);
     bool ours = held != NULL && strcmp(held, l->foreign_value) != 0 && !w->outsider;
-    if (ours && !w->plan.beyond &&
-        number_at(w, l->side[SIDE_F], l->side_length[SIDE_F]) == 0)
+    if (ours && !w->plan.beyond && number_at(w, l->side[SIDE_F], l->side_length[SIDE_F]) == 0)
         world_fail(w, "%s is held as %s, without a fence", lock_names[lock], held);
 }
 
