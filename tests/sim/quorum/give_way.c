@@ -148,6 +148,7 @@ void tell_split(world *w)
 void tell_deaf(world *w)
 {
     w->plan.reply_timeout_ms = w->plan.call_timeout_ms = 60000;
+    w->plan.permissions = true;
     story_begin(w);
     for (int i = 0; i < 2; i++)
         deny_messages(w, i);
