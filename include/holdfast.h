@@ -424,8 +424,9 @@ typedef struct hf_acquire_options {
  * skipped; one that is stopped when its turn comes costs a lease. Should a message be lost, the
  * lock is found by a check: every third of a lease, and when the lease of a holder that died is
  * over. With retry_interval_ms or max_retries the call polls instead: it never waits in the queue,
- * and gets the lock only when nobody does. The same, every 100 ms, while the server does not allow
- * SUBSCRIBE and PUBLISH (logged once). Programs that poll with SET NX may come before the queue.
+ * and gets the lock only when nobody does. While the server does not allow SUBSCRIBE and PUBLISH
+ * (logged once, and tried again), a call has its place in the queue and asks every 100 ms whether
+ * it is its turn. Programs that poll with SET NX may come before the queue.
  *
  * Re-entry. A thread that acquires a lock which it has acquired before, and which is still valid,
  * gets it at once and without any message: another handle on the same hold, with the same fence
@@ -760,13 +761,13 @@ typedef void hf_sight_function(void *arg, const hf_sight *sight);
  * hf_observe_end(). It runs where on_event runs, and may do what that may. What this library does
  * is heard by message, the end of a lease by a look at that moment. What other programs do to the
  * key is found by looking, every 10 s and when a lease ends; while the connection is down or the
- * server does not allow SUBSCRIBE, everything is, once a second. Turns that threads of one
- * client take among themselves are one grant. A lock of the same name in another database of the
- * server may be heard too: Redis has one set of channels for all. On a quorum there are no
- * messages: everything is found by looking, once a second, so that what begins and ends between two
- * looks is not seen, nor who waits, and every end is HF_SEEN_EXPIRED. name_length 0: up to the NUL.
- * HF_OK: *observer is yours. Watched locks cost the server a message for everything that happens to
- * them. */
+ * server does not allow SUBSCRIBE (which is tried again), everything is, once a second. Turns that
+ * threads of one client take among themselves are one grant. A lock of the same name in another
+ * database of the server may be heard too: Redis has one set of channels for all. On a quorum there
+ * are no messages: everything is found by looking, once a second, so that what begins and ends
+ * between two looks is not seen, nor who waits, and every end is HF_SEEN_EXPIRED. name_length 0: up
+ * to the NUL. HF_OK: *observer is yours. Watched locks cost the server a message for everything
+ * that happens to them. */
 HF_API hf_status hf_observe(hf_client *client, const char *name, size_t name_length,
                             hf_sight_function *function, void *arg, hf_observer **observer,
                             hf_error *error);

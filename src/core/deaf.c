@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "core/quorum.h"
 
-enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 8000 };
+enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 8000, GIVE_WAY_MIN_MS = 20 };
 
 hf__span hf__deaf_pause(hf__core *core, unsigned denials)
 {
@@ -40,7 +40,9 @@ static bool is_anywhere(const hf__core *core)
 void hf__deaf_plan(hf_hold *main)
 {
     hf__call *call = main->call;
-    uint64_t interval = (uint64_t)call->retry_interval.ns;
+    uint64_t interval = (uint64_t)hf__span_ms(GIVE_WAY_MIN_MS).ns;
+    if (interval < (uint64_t)call->retry_interval.ns)
+        interval = (uint64_t)call->retry_interval.ns;
     if (!is_anywhere(main->core) || HF__MUTANT(DEAF_KEEPS))
         return;
     uint64_t spread = hf__random_below(&main->core->random, interval + 1);

@@ -61,14 +61,12 @@ const mutant mutants[] = {
                EDIT("ids_vote", "last ~= fence or ", "last > fence or ")}},
     {"ids-go-down", "a late copy takes ids back", 0, .seeds = 1, .scenario = "ids",
      .edits = {EDIT("ids_vote", "(new_part == part and new_sequence > sequence)", "true")}},
-    {"refused-together", "a refused call of renewals is not split", MUTANT(REFUSED_TOGETHER),
-     .seeds = 500},
     {"large-breaks", "a large value ends connections", MUTANT(LARGE_BREAKS), .seeds = 500,
      .edits = {EDIT("inspect", "held and cut(held)", "held")}},
     {"denied-for-life", "messages that were denied are not tried again", MUTANT(DENIED_FOR_LIFE),
      .seeds = 500},
-    {"deaf-keeps", "who hears of no earlier ticket keeps his votes", MUTANT(DEAF_KEEPS),
-     .seeds = 500},
+    {"deaf-keeps", "who hears of no earlier ticket keeps his votes", MUTANT(DEAF_KEEPS), .seeds = 1,
+     .scenario = "deaf"},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

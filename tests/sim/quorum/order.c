@@ -101,13 +101,34 @@ static const actor *first_waiter(const world *w, int lock)
 }
 
 /* Messages take milliseconds; who is told nothing looks again after a third of his lease, and who
- * was not subscribed yet when it asked, after one pause or two. */
-void order_check(world *w)
+ * was not subscribed yet when it asked, after one pause or two. Where messages are denied, votes
+ * are given back now and then, and it takes a few rounds of that. */
+static int64_t idle_bound_ns(const world *w)
 {
     enum { PAUSE_MS = 200 };
-    int64_t bound_ns = MS(PAUSE_MS + w->plan.lease_min_ms / 4 + w->plan.lease_max_ms / 100);
-    for (int i = 0; w->plan.kind == KIND_QUIET && w->plan.dead == 0 && i < w->plan.locks; i++) {
-        const actor *waiter = somebody_holds(w, i) ? NULL : first_waiter(w, i);
+    if (w->plan.permissions)
+        return MS(2 * w->plan.lease_max_ms + 10 * PAUSE_MS);
+    return MS(PAUSE_MS + w->plan.lease_min_ms / 4 + w->plan.lease_max_ms / 100);
+}
+
+/* To anybody, so long that what is left of it is over. */
+static bool was_denied(const world *w, int lock)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        for (int n = 0; n < w->plan.nodes; n++)
+            if (permits_denied_since(&w->clients[i].permits[n], lock,
+                                     w->run.now_ns - MS(2 * w->plan.lease_max_ms)))
+                return true;
+    return false;
+}
+
+void order_check(world *w)
+{
+    int64_t bound_ns = idle_bound_ns(w);
+    bool quiet = (w->plan.kind == KIND_QUIET || w->plan.permissions) && w->plan.dead == 0;
+    for (int i = 0; quiet && i < w->plan.locks; i++) {
+        bool excused = somebody_holds(w, i) || was_denied(w, i);
+        const actor *waiter = excused ? NULL : first_waiter(w, i);
         if (waiter == NULL)
             w->locks[i].idle_ns = 0;
         else if (w->locks[i].idle_ns == 0)

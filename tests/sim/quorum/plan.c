@@ -89,6 +89,16 @@ static void draw_permissions(plan *p)
     p->links = 1;
     p->locks = 2;
     p->work_ms = 150;
+    if (p->burst) { /* holds in step, for a long time */
+        p->clients = 2;
+        p->lease_max_ms = p->lease_min_ms;
+    } else { /* many who wait for votes of which there is an even number */
+        p->chance[FAULT_DENY_LOCK] = 0;
+        p->locks = 1;
+        p->clients = 4;
+        p->nodes -= p->nodes % 2;
+        p->quorum = p->nodes / 2 + 1;
+    }
 }
 
 /* Two clients with many calls each, which do not work for long, or nobody would be served. */
