@@ -261,7 +261,7 @@ void fences_call_begins(world *world, sim_actor *actor);
 void fences_granted(world *world, int client, sim_actor *actor, sim_handle *handle);
 void fences_attached(world *world, int client, sim_handle *handle, const sim_token *token);
 uint64_t fences_highest(const sim_lock *lock);
-uint64_t fences_at_server(world *world, const sim_lock *lock); /* 0: none */
+uint64_t fences_by_name(world *world, const sim_lock *lock); /* 0: none */
 void fences_broken(world *world, int client, sim_query *query);
 void fences_write(world *world, int client, const sim_handle *handle, bool valid);
 void fences_before_fault(
