@@ -298,8 +298,9 @@ typedef struct hf_client_options {
  * that are all new the first lock is to be had when a majority has run for that long, and servers
  * are to be restarted one at a time, so far apart. (In tests, durable_servers = true does away with
  * it.) Each server must tell its run_id in INFO, by which a restart is noticed; one that hides it
- * (behind a proxy, say) is refused with HF_EUNSAFE. A clock that jumps forward at one of the servers, FLUSHALL or eviction there may let two
- * holds overlap, as with a single one; the fence still orders them. docs/safety.md has the rest.
+ * (behind a proxy, say) is refused with HF_EUNSAFE. A clock that jumps forward at one of the
+ * servers, FLUSHALL or eviction there may let two holds overlap, as with a single one; the fence
+ * still orders them. docs/safety.md has the rest.
  *
  * options may be NULL. HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL:
  * HF_EINVAL (the text points at the character of the URL, or names the option or file, or says why

@@ -84,6 +84,7 @@ void sim_server_connect(sim_server *server, int connection)
     server->connections[connection]->open = true;
     server->connections[connection]->broken = false;
     server->connections[connection]->denied = SIM_ALLOWED;
+    server->connections[connection]->unnamed = false;
     server->connections[connection]->run = server->run;
     server->connections[connection]->id = ++server->last_connection_id;
 }
@@ -249,6 +250,21 @@ void sim_server_fail_over(sim_server *server)
 void sim_server_deny(sim_server *server, int connection, sim_denial what)
 {
     server->connections[connection]->denied = what;
+}
+
+void sim_server_hide(sim_server *server, unsigned gaps)
+{
+    server->hides = gaps;
+}
+
+bool sim_server_hides(const sim_server *server, unsigned gaps)
+{
+    return (server->hides & gaps) != 0;
+}
+
+bool sim_server_ran_unnamed(const sim_server *server)
+{
+    return server->unnamed_call;
 }
 
 void sim_server_set_watch(sim_server *server, const sim_watch *watch)

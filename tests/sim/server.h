@@ -40,6 +40,13 @@ void sim_server_taken(sim_server *server, int connection, size_t count);
 typedef enum sim_denial { SIM_ALLOWED, SIM_NO_CHANNELS, SIM_NO_PUBSUB } sim_denial;
 void sim_server_deny(sim_server *server, int connection, sim_denial what);
 
+/* What INFO does not tell from now on: GAP_... of gaps.h. Whoever runs a command without a
+ * connection is told all. */
+void sim_server_hide(sim_server *server, unsigned gaps);
+bool sim_server_hides(const sim_server *server, unsigned gaps); /* any of these */
+/* Whether the script that has just run came from somebody who was not told the run_id. */
+bool sim_server_ran_unnamed(const sim_server *server);
+
 /* ---- What happens to servers ---- */
 
 sim_image *sim_server_copy(const sim_server *server);

@@ -13,7 +13,7 @@
  *   shop.c     what they buy
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
- * events, the trace), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
+ * events, the trace), gaps.c (INFO fields that are missing), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
  * timers of clients) and fence_book.c (whose a fence is).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
@@ -26,6 +26,7 @@
 #define HF_SIM_SIM_H
 
 #include "clockwork.h"
+#include "gaps.h"
 #include "history.h"
 #include "parts.h"
 
@@ -56,6 +57,7 @@ typedef enum event_kind {
 struct world {
     clockwork run;
     sim_plan plan;
+    sim_gaps gaps;
     hf__url url;
     sim_server *server;
     bool server_down;

@@ -17,6 +17,7 @@ typedef struct sim_connection {
     sim_bytes name;
     int subscriptions;
     sim_denial denied;
+    bool unnamed; /* it has asked who the server is, and was not told the run_id */
     uint64_t run; /* the process that it talks to: after a failover, one that is a replica now */
     sim_buffer in;
     sim_buffer out;
@@ -41,6 +42,8 @@ struct sim_server {
     uint64_t run;
     unsigned short random[3]; /* of scripts */
     bool replica;
+    unsigned hides;    /* GAP_... */
+    bool unnamed_call; /* the last script came over a connection that was not told the run_id */
     sim_bytes trouble;
     sim_change_script *change;
     const sim_watch *watch;

@@ -78,6 +78,7 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     memset(w, 0, sizeof(*w));
     clockwork_begin(&w->run, seed, TRACE_WIDTH, print_trace);
     plan_draw(&w->plan, seed);
+    gaps_begin(&w->gaps, seed);
     hf__url_parse("redis://node", &w->url, &error);
     w->history = history_new();
     w->server = sim_server_new();
@@ -86,6 +87,7 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     w->server_rate_ppm = draw_between(w, -4500, 4500);
     w->server_offset_us = 1700000000000000 + draw_between(w, 0, 1000000000);
     server_set_clock(w);
+    sim_server_hide(w->server, gaps_draw(&w->gaps));
     fences_begin(w);
     queues_begin(w);
     ids_begin(w);

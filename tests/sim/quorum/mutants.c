@@ -40,6 +40,8 @@ const mutant mutants[] = {
     {"ticket-zero", "a ticket before everybody else's", MUTANT(TICKET_ZERO), .seeds = 500},
     {"floor-early", "floors are read too early", MUTANT(FLOOR_EARLY), .seeds = 1,
      .scenario = "floor"},
+    {"mute-trusted", "a server that hides its run_id is one process", MUTANT(MUTE_TRUSTED),
+     .seeds = 500},
     {"ids-no-jump", "servers that have forgotten ids are believed", MUTANT(IDS_NO_JUMP), .seeds = 1,
      .scenario = "ids"},
     {"ids-minority", "ids that one server keeps are given out", MUTANT(IDS_MINORITY), .seeds = 1,

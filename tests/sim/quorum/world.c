@@ -99,6 +99,8 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     plan p;
     plan_draw(&p, seed, nodes);
     world_begin(w, seed, &p, print_trace);
+    if (p.kind != KIND_QUIET)
+        gaps_begin(&w->gaps, seed);
     begin_clients(w);
     int64_t bound_ns = MS(3 * p.max_lease_ms + 5000);
     world_run_until(w, p.duration_ns, NULL);
