@@ -13,8 +13,8 @@
  *   shop.c     what they buy
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
- * events, the trace), gaps.c (INFO fields that are missing), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
- * timers of clients) and fence_book.c (whose a fence is).
+ * events, the trace), gaps.c (INFO fields that are missing), simulator.c (many seeds, the hunt for
+ * mutants), client_time.c (clocks and timers of clients) and fence_book.c (whose a fence is).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
