@@ -13,8 +13,9 @@
  *   shop.c     what they buy                     sights.c   how locks stand, for observers
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
- * events, the trace), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
- * timers of clients), fence_book.c (whose a fence is) and observers.c (those who watch locks).
+ * events, the trace), gaps.c (INFO fields that are missing), simulator.c (many seeds, the hunt for
+ * mutants), client_time.c (clocks and timers of clients), fence_book.c (whose a fence is) and
+ * observers.c (those who watch locks).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -27,6 +28,7 @@
 #define HF_SIM_SIM_H
 
 #include "clockwork.h"
+#include "gaps.h"
 #include "history.h"
 #include "observers.h"
 #include "parts.h"
@@ -59,6 +61,7 @@ typedef enum event_kind {
 struct world {
     clockwork run;
     sim_plan plan;
+    sim_gaps gaps;
     hf__url url;
     sim_server *server;
     bool server_down;
