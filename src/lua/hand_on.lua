@@ -28,8 +28,8 @@ for _ = 1, 1000 do
     local n, alive, lease, range, owner = string.match(
         record or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (.*)$')
     local channel = 'hf:c:' .. string.sub(heir, 1, 32)
-    local heard = n and tonumber(alive) >= now
-        and (n == '0' and {0, 1} or redis.pcall('PUBSUB', 'NUMSUB', channel))
+    local heard = n and tonumber(alive) >= now and
+        (n == '0' and {0, 1} or redis.pcall('PUBSUB', 'NUMSUB', channel))
     call('ZREM', KEYS[2], heir)
     redis.pcall('HDEL', KEYS[4], heir)
     if heard and (heard.err or heard[2] > 0) then
