@@ -111,7 +111,7 @@ const sim_mutant mutants[] = {
     {"unknown-granted", "unknown treated as granted", 500, .core = HF__MUTANT_UNKNOWN_GRANTED},
     {"cancel-keeps", "cancel leaves a grant behind", 500, .first = 11,
      .core = HF__MUTANT_CANCEL_KEEPS},
-    {"revives", "renewal after loss", 500, .first = 2645, .core = HF__MUTANT_REVIVES},
+    {"revives", "renewal after loss", 4000, .first = 3340, .core = HF__MUTANT_REVIVES},
     {"lost-kept", "a lost hold is not released", 500, .first = 32, .core = HF__MUTANT_LOST_KEPT},
     {"unknown-released", "a repeated release that finds nothing has succeeded", 2000,
      .core = HF__MUTANT_UNKNOWN_RELEASED},
