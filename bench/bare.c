@@ -99,7 +99,8 @@ static const char *check_release(struct bare *bare, redisReply *reply)
 static const char *check_acquire(struct bare *bare, redisReply *reply, bool *granted)
 {
     const char *problem = NULL;
-    *granted = reply != NULL && reply->type == bare->acquire_reply_type;
+    bool is_table = reply != NULL && reply->type == REDIS_REPLY_ARRAY; /* a first use of a name */
+    *granted = reply != NULL && (reply->type == bare->acquire_reply_type || is_table);
     if (!*granted && (reply == NULL || reply->type != REDIS_REPLY_NIL))
         problem = problem_of_reply(bare, "acquire", reply);
     freeReplyObject(reply);
@@ -278,7 +279,7 @@ static bool connect_with_scripts(struct bare *bare, const struct server *server,
 {
     if (!connect_to(bare, server, transport, lock, result))
         return false;
-    bare->acquire_reply_type = REDIS_REPLY_ARRAY;
+    bare->acquire_reply_type = REDIS_REPLY_INTEGER;
     if (script_load_file(bare, HF_SCRIPTS ".acquire.lua", bare->acquire_sha, result) &&
         script_load_file(bare, HF_SCRIPTS ".release.lua", bare->release_sha, result))
         return true;
