@@ -210,8 +210,6 @@ const sim_mutant mutants[] = {
     {"queue-unmarked", "a queue begins, but the fence does not say so", 500,
      .edits = {EDIT("acquire", "mark_queue(fence, 2 * lease)\n", ""),
                EDIT("acquire", "mark_queue(call('GET', KEYS[3]), 2 * lease)", "")}},
-    {"comes-unmarked", "a fence that was evicted comes back without saying that some wait", 500,
-     .first = 2767, .edits = {EDIT("renew", "'^%+?', '+')", "'', '')")}},
     {"dead-granted", "whoever is in the queue is taken for alive", 500, .first = 4,
      .edits = {EDIT("hand_on", "redis.pcall('PUBSUB', 'NUMSUB', channel)", "{0, 1}")}},
     {"asleep-granted", "who has not been heard from is taken for alive", 1000, .first = 454,
@@ -241,7 +239,7 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("release", "if owner or found[1] ~= value then", "if owner then")}},
 
     /* Queues, in the client. */
-    {"push-old", "a grant from before an answered check is believed", 500, .first = 836,
+    {"push-old", "a grant from before an answered check is believed", 500, .first = 4412,
      .core = HF__MUTANT_PUSH_OLD},
     {"push-early", "a grant that overtakes its own queueing is dropped", 500, .first = 7,
      .core = HF__MUTANT_PUSH_EARLY},
