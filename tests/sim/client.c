@@ -68,11 +68,18 @@ static void carry_out(world *w, int index, const hf__action *action)
     }
 }
 
+/* The core runs no timer when bytes have come; the driver ticks when it has read all there are, and
+ * then the core knows what is true now. So nobody is told anything while a timer is due. */
+static bool is_due(const world *w, const sim_client *c)
+{
+    return !hf__before(client_now(w, c), hf__core_wake(c->core));
+}
+
 static void tell(world *w, int index)
 {
     sim_client *c = &w->clients[index];
     hf__tell next;
-    while (!c->telling && hf__core_next_tell(c->core, &next)) {
+    while (!c->telling && !is_due(w, c) && hf__core_next_tell(c->core, &next)) {
         states_told(w, index, &next);
         if (draw(w, 40) == 0 && !w->finished) {
             sim_event back = {.kind = EVENT_TOLD, .index = index, .generation = c->generation};
@@ -230,9 +237,8 @@ static void resume(world *w, int index)
 static void wake(world *w, int index)
 {
     sim_client *c = &w->clients[index];
-    hf__instant now = {client_clock_ns(c, w->run.now_ns)};
     c->timer.wakes_ns = INT64_MAX;
-    if (!hf__before(now, hf__core_wake(c->core)))
+    if (is_due(w, c))
         client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
     else
         schedule_wake(w, index); /* its timer has moved, or the clock is a bit behind */
