@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whether the unit tests of a quorum notice its deliberate bugs (src/base/mutant.h):
+"""Whether the unit tests of a quorum, and of load, notice deliberate bugs (src/base/mutant.h):
 
   mutants.py FOLDER        FOLDER has the programs mutable_*; see CMakeLists.txt
 
@@ -16,11 +16,13 @@ import sys
 MUTABLE = {  # the program that must fail -> the mutants under which it must
     'ballot': ['vote-twice', 'late-grant-kept', 'deadline-first'],
     'ballot_fence': ['fence-not-raised', 'fence-unheld'],
+    'flow': ['window-wide'],
     'ids_quorum': ['ids-no-jump', 'ids-minority', 'ids-unkept'],
     'majority': ['healed-counted', 'healed-same-round'],
     'majority_calls': ['release-granters'],
     'standing': ['restarted-votes', 'floor-early'],
     'vote': ['yield-decided', 'yield-old-id', 'inquire-dropped', 'silence-awaited', 'ticket-zero'],
+    'watchdog': ['pace-constant'],
 }
 FIRST = 'vote-twice'  # in mutant.h: those before it have nothing to do with a quorum
 SECONDS = 60
