@@ -45,6 +45,9 @@ static void carry_out(world *w, int index, const hf__action *action)
     sim_client *c = &w->clients[index];
     switch (action->kind) {
     case HF__ACTION_CLOSE:
+        if (c->links[action->link] > 0)
+            load_closes(w, c->core, index, action->link,
+                        w->wires[c->links[action->link] - 1].heard_ns);
         net_close(w, index, action->link);
         break;
     case HF__ACTION_CONNECT:
@@ -59,6 +62,7 @@ static void carry_out(world *w, int index, const hf__action *action)
         for (int i = 0; i < w->plan.actors; i++)
             if (action->call == &c->actors[i].call)
                 actor_call_done(w, index, i);
+        (void)load_done(w, &c->load, index, action->call);
         if (action->call == &c->query.call)
             query_done(w, index);
         for (int i = 0; i < CLERKS_MAX; i++)
@@ -80,7 +84,8 @@ static void tell(world *w, int index)
     sim_client *c = &w->clients[index];
     hf__tell next;
     while (!c->telling && !is_due(w, c) && hf__core_next_tell(c->core, &next)) {
-        states_told(w, index, &next);
+        if (!load_told(w, &c->load, index, &next))
+            states_told(w, index, &next);
         if (draw(w, 40) == 0 && !w->finished) {
             sim_event back = {.kind = EVENT_TOLD, .index = index, .generation = c->generation};
             c->telling = true;
@@ -171,6 +176,21 @@ void client_start(world *w, int index)
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
     clerks_begin(w, index);
+    c->load = (sim_load){.plan = &w->plan.load, .core = c->core, .client_id = c->config.client_id};
+    load_begin(w, &c->load, index);
+}
+
+bool world_takes_load(const world *w)
+{
+    return !w->healing;
+}
+
+void world_schedule_load(world *w, int index, int64_t delay_ns)
+{
+    sim_event event = {.kind = EVENT_LOAD, .index = index};
+    event.generation = w->clients[index].generation;
+    if (!w->quiet)
+        world_schedule(w, event, delay_ns);
 }
 
 void client_free(sim_client *c)
@@ -187,6 +207,7 @@ void client_free(sim_client *c)
             hf__hold_abandon(c->handles[i].hold);
     c->held = 0;
     query_free(&c->query);
+    load_free(&c->load);
     clerks_free(c);
 }
 
@@ -265,6 +286,9 @@ static void run(world *w, const sim_event *event)
         break;
     case EVENT_KEEPER:
         actor_give_back_kept(w, event->index, event->actor);
+        break;
+    case EVENT_LOAD:
+        load_go_on(w, &c->load, event->index);
         break;
     case EVENT_CLERK:
         clerk_go_on(w, event->index, event->actor);

@@ -30,6 +30,7 @@ static void restart(world *w, const sim_image *image, const char *with)
     net_break_all(w, !draw_chance(w, 0.2), true);
     server_set_clock(w);
     sim_server_restart(w->server, image);
+    w->capacity.free_ns = 0;
     w->server_runs++;
     w->server_down = true;
     world_schedule(w, (sim_event){.kind = EVENT_SERVER_UP}, MS(draw_between(w, 1, 400)));

@@ -2,6 +2,8 @@
 /* What a seed draws: not every run has every fault, because faults hide each other (a server that
  * restarts all the time never shows what a long pause does). Each kind is in about half of the
  * runs, with a chance of its own. A third of the runs goes beyond the documented assumptions. */
+#include <string.h>
+
 #include "base/random.h"
 #include "sim.h"
 
@@ -55,6 +57,29 @@ static void draw_clerks(sim_plan *plan, uint64_t *random)
     plan->begins_again = hf__random_below(random, 2) == 0;
 }
 
+/* Leases and timeouts that the server can serve. Where no hold may be lost, nothing happens that
+ * would excuse a loss. */
+static void fit_to_load(sim_plan *plan, uint64_t *random)
+{
+    static const sim_fault kept[] = {FAULT_CANCEL, FAULT_LOOK, FAULT_REVOKE, FAULT_THREAD_END};
+    double chances[FAULT_COUNT] = {0};
+    plan->very_late = true; /* what waits for a busy server may */
+    if (!load_keeps_all(&plan->load))
+        return;
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        chances[kept[i]] = highest[kept[i]];
+    memcpy(plan->chance, chances, sizeof(chances));
+    plan->beyond = plan->tokens = false;
+    plan->id_clerks = plan->stock_clerks = 0;
+    plan->lease_min_ms = plan->lease_usual_ms = plan->load.lease_ms;
+    plan->lease_max_ms = plan->load.lease_ms + 500;
+    plan->fence_keep_ms = 1000000; /* long, as usual: else every other renewal costs three times */
+    plan->reply_timeout_ms = between(random, 500, 1500);
+    plan->call_timeout_ms = plan->reply_timeout_ms + between(random, 0, 2000);
+    if (plan->load.kind == LOAD_GROWS)
+        plan->duration_ns = MS(10 * plan->load.lease_ms);
+}
+
 void plan_draw(sim_plan *plan, uint64_t seed)
 {
     uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
@@ -93,4 +118,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->checks = (int)hf__random_below(&random, 3);
     plan->tokens = hf__random_below(&random, 2) == 0;
     draw_clerks(plan, &random);
+    load_draw(&plan->load, seed, plan->clients, plan->links);
+    if (plan->load.kind != LOAD_NONE)
+        fit_to_load(plan, &random);
 }

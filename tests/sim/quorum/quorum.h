@@ -12,8 +12,9 @@
  *   mutants.c  deliberate bugs that must be caught
  *
  * What both worlds have: ../clockwork.c (the queue of events, the trace), ../simulator.c (many
- * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients) and ../fence_book.c
- * (whose a fence is).
+ * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients), ../fence_book.c
+ * (whose a fence is), ../capacity.c (servers whose work takes time) and ../load.c (clients that
+ * start many calls at once, and what must be true then).
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -31,6 +32,7 @@
 #include "clockwork.h"
 #include "core/ids.h"
 #include "fence_book.h"
+#include "load.h"
 #include "plan.h"
 #include "script_edit.h"
 #include "server.h"
@@ -64,12 +66,15 @@ typedef struct sim_wire {
     bool client_open, server_open;
     bool half_open;
     int64_t last_to_server_ns, last_to_client_ns; /* arrivals are in order */
+    int64_t worked_ns; /* when the server has done what arrived; see capacity.h */
+    int64_t heard_ns;  /* when the client last heard something */
 } sim_wire;
 
 typedef struct node {
     world *world;
     int index;
     sim_server *server;
+    sim_capacity capacity;
     sim_watch watch;
     bool down;
     bool dead;   /* for the whole run */
@@ -179,6 +184,7 @@ typedef struct client {
     handle handles[HANDLES_MAX];
     actor actors[ACTORS_MAX];
     reserver reserver;
+    sim_load load;
     hf__call close_call;
 } client;
 
@@ -187,6 +193,7 @@ typedef struct client {
 typedef enum event_kind {
     EVENT_WAKE,       /* client: its core's timer */
     EVENT_ACTOR,      /* client, actor: goes on with what it does */
+    EVENT_LOAD,       /* client: starts and ends calls */
     EVENT_RESERVER,   /* client: goes on to reserve ids */
     EVENT_RESUME,     /* client */
     EVENT_START,      /* client */
@@ -249,6 +256,7 @@ struct world {
     int64_t disturbed_ns;   /* when a server last stood still, or a partition held things back */
     bool healing;           /* no faults any more */
     bool resting;           /* nobody begins anything */
+    bool unloaded;          /* nor will there be any load */
     bool finished;
     stats stats;
     fence_book fences;
