@@ -86,6 +86,13 @@ bool load_keeps_all(const load_plan *p)
     return p->kind == LOAD_WAVES || p->kind == LOAD_GROWS;
 }
 
+bool load_keeps(const load_plan *p, const hf_hold *hold)
+{
+    const hf__watch *watch = &hold->watch;
+    return load_keeps_all(p) && watch->max_hold.ns == 0 && watch->interval.ns > 0 &&
+           watch->interval.ns <= hold->lease.ns / 3;
+}
+
 /* ---- Calls ---- */
 
 typedef enum call_stage { CALL_FREE, CALL_ACQUIRES, CALL_HOLDS, CALL_RELEASES } call_stage;

@@ -36,6 +36,9 @@ void load_draw(load_plan *plan, uint64_t seed, int clients, int links);
 /* Nothing excuses the loss of a renewed hold. */
 bool load_keeps_all(const load_plan *plan);
 
+/* It must last: the watchdog renews it as usual, and the server has time for that. */
+bool load_keeps(const load_plan *plan, const hf_hold *hold);
+
 typedef struct load_call load_call;
 
 typedef struct sim_load { /* of one client */

@@ -202,14 +202,6 @@ static bool reason_fits(const world *w, const sim_handle *h, const hf_event *eve
     }
 }
 
-/* The watchdog renews it as usual, and the server has time for that. */
-static bool must_last(const world *w, const sim_handle *h)
-{
-    const hf__watch *watch = &h->real->watch;
-    return load_keeps_all(&w->plan.load) && watch->max_hold.ns == 0 && watch->interval.ns > 0 &&
-           watch->interval.ns <= h->real->lease.ns / 3;
-}
-
 void states_told(world *w, int index, const hf__tell *tell)
 {
     sim_client *c = &w->clients[index];
@@ -229,7 +221,7 @@ void states_told(world *w, int index, const hf__tell *tell)
     if ((event->state == HF_LOST) != (left.ns == 0))
         world_fail(w, "client %d.%d: told %s with %lld ms left", index, h->actor, state,
                    (long long)hf__span_to_ms(left));
-    if (event->state == HF_LOST && must_last(w, h))
+    if (event->state == HF_LOST && load_keeps(&w->plan.load, h->real))
         world_fail(w, "client %d.%d: lost %s: %s", index, h->actor, lock_names[h->wish.lock],
                    event->text);
     w->stats.jeopardies += event->state == HF_JEOPARDY && h->told_state == HF_SAFE;

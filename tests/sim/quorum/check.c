@@ -73,7 +73,7 @@ static void check_handle(world *w, int index, handle *h)
     if (valid && h->lost)
         world_fail(w, "client %d.%d: its hold of %s is valid again", index, h->actor,
                    lock_names[h->wish.lock]);
-    if (!valid && !h->lost && load_keeps_all(&w->plan.load) && h->wish.interval_ms > 0)
+    if (!valid && !h->lost && load_keeps(&w->plan.load, h->real))
         world_fail(w, "client %d.%d: lost %s", index, h->actor, lock_names[h->wish.lock]);
     h->lost |= !valid;
     if (!valid)
