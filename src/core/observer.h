@@ -19,10 +19,13 @@ struct hf_observer {
     bool asked_free;      /* begun when nobody was known to have it */
     uint64_t asked_fence; /* and what was known then */
     bool subscribed;
-    bool knows; /* has looked: what is known is in the next three */
+    unsigned denials;            /* tries to subscribe without success, */
+    hf__instant subscribe_again; /* and when to try again, if a timer looks then */
+    bool knows;                  /* has looked: what is known is in the next three */
     bool held;
     uint64_t fence;
     hf_holder holder;
+    bool suspected;      /* another program has it, and not that holder: to be looked at again */
     hf_sight granted;    /* the last that was heard before the first look; no fence: none */
     hf_sight ended_last; /* the same */
     uint64_t pending;    /* number of the PING after which to believe the last look; 0: none */

@@ -42,9 +42,10 @@ typedef enum hf__release_word {
     HF__ASKED_FOR,     /* the same, but it may have granted it by now, */
     HF__RELEASED_LATE, /* and had */
     HF__RELEASED,
-    HF__UNHEARD,      /* cannot be reached, */
-    HF__UNANSWERED,   /* and may have been, by a copy */
-    HF__NOT_RELEASED, /* it did not have it any more */
+    HF__UNHEARD,          /* cannot be reached, */
+    HF__UNANSWERED,       /* and may have been, by a copy */
+    HF__NOT_RELEASED,     /* it did not have it any more, */
+    HF__PERHAPS_RELEASED, /* unless by a first copy of the release */
     HF__RELEASE_WORDS
 } hf__release_word;
 
@@ -93,6 +94,7 @@ void hf__vote_forget(hf_hold *vote); /* the same, but whatever the server has st
 bool hf__vote_attach(hf_hold *main, int server, uint64_t number, uint64_t fence);
 bool hf__vote_is_held(const hf_hold *vote); /* false also while it is being taken up */
 bool hf__vote_is_value(const hf_hold *main, uint64_t number, hf__slice value); /* of that vote */
+void hf__vote_yield(hf_hold *vote);   /* gives it back, and queues for it again */
 bool hf__vote_release(hf_hold *vote); /* false: there is nothing to give back */
 
 /* ballot.c: heard from the votes */

@@ -227,7 +227,7 @@ void hf__vote_forget(hf_hold *vote)
 
 /* ---- Giving way ---- */
 
-static void yield(hf_hold *vote)
+void hf__vote_yield(hf_hold *vote)
 {
     hf_hold *main = vote->vote->main;
     int server = hf__vote_server(vote);
@@ -265,7 +265,7 @@ void hf__vote_inquired(hf_hold *vote, hf__slice rest)
     if (queues && HF__MUTANT(INQUIRE_DROPPED))
         return;
     if (is_earlier(main, ticket, rest))
-        yield(vote);
+        hf__vote_yield(vote);
 }
 
 void hf__vote_check_server(hf__server *server)
@@ -275,7 +275,7 @@ void hf__vote_check_server(hf__server *server)
         hf_hold *vote = HF__ENTRY(hf__list_rotate(holds), hf_hold, node);
         if (vote->vote != NULL && vote->link->server == server && hf__vote_is_held(vote) &&
             is_undecided(vote->vote->main))
-            yield(vote);
+            hf__vote_yield(vote);
     }
 }
 
@@ -440,12 +440,12 @@ void hf__vote_unreachable(hf_hold *vote)
     hf__handback_unheard(main, server, vote->requests[HF__REQUEST_RELEASE].unanswered);
 }
 
-void hf__vote_released(hf_hold *vote, bool released)
+void hf__vote_released(hf_hold *vote, hf__outcome outcome)
 {
     hf_hold *main = vote->vote->main;
     int server = hf__vote_server(vote);
     if (main == NULL || main->stage != HF__HOLD_RELEASING)
         return; /* one that ended without a grant, and was given back in case that there was one */
     let_go(vote);
-    hf__handback_released(main, server, released);
+    hf__handback_released(main, server, outcome);
 }

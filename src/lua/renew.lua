@@ -7,7 +7,8 @@
 --      same value by a copy that came late; if it has a smaller one, that is raised. So it is for a
 --      hold that somebody takes up by its token, and on a quorum whose servers disagree about it
 -- -> for each hold: remaining ms              renewed
---                   {remaining ms, request}   renewed, and its holder is asked to give it up
+--                   {remaining ms, request}   renewed, and its holder is asked to give it up; of the
+--                                             request at most 1024 bytes
 --                   0                         it is not ours any more
 --                   {0, fence}                and the hold with that fence was broken
 --                   an error                  of this one alone, such as a key of another type
@@ -65,14 +66,16 @@ local function renew(lock, fence, notes, holders, value, lease, keep, owner, kno
     elseif call('GET', lock) == value then
         remaining = raise(lock, lease)
     end
-    if remaining > 0 and last < known then -- lost with its marks: '+', somebody may wait
-        call('SET', fence, string.format('%.0f', known) .. string.match(kept or '+', '^%d*(.*)$'),
-             'PX', keep + math.max(0, math.floor(known / 1000) - time()))
+    if remaining > 0 and last < known then
+        -- '+', since somebody may wait, if it was lost with its marks, and the slot must be told.
+        local marks = string.gsub(string.match(kept or '', '^%d*(.*)$'), '^%+?', '+')
+        call('SET', fence, string.format('%.0f', known) .. marks, 'PX',
+             keep + math.max(0, math.floor(known / 1000) - time()))
     elseif remaining > 0 then
         raise(fence, keep)
     end
     local note = call('HGET', notes, remaining > 0 and '#revoked' or '#broken')
-    return note and {remaining, note} or remaining
+    return note and {remaining, string.sub(note, 1, 1024)} or remaining
 end
 
 for i = 1, #ARGV, 5 do

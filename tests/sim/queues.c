@@ -3,10 +3,11 @@
  * queues are read off the server, so what lies between two looks is what one script did.
  *
  * Whoever can be served is: he has been heard from within his lease, and somebody is subscribed to
- * his client's channel. That is what scripts go by, and it is computed here once more. A lock goes
- * to the first in the queue that can be served, never past him. It is never left free by a script
- * while there is one. A grant is told to him who has it and to nobody else; only a holder is told
- * that somebody waits. This holds in all runs, whatever else has happened. */
+ * his client's channel, or he has said that he cannot hear, because the server denies it. That is
+ * what scripts go by, and it is computed here once more. A lock goes to the first in the queue that
+ * can be served, never past him. It is never left free by a script while there is one. A grant is
+ * told to him who has it and to nobody else; only a holder is told that somebody waits. This holds
+ * in all runs, whatever else has happened. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static void read_record(sim_waiter *waiter, const char *record)
 {
     waiter->alive_until_ms = 0;
     waiter->owner[0] = '\0';
+    waiter->deaf = record != NULL && strncmp(record, "0 ", 2) == 0;
     for (int blanks = 0; record != NULL && *record != '\0'; record++) {
         blanks += *record == ' ';
         if (*record == ' ' && blanks == 1)
@@ -92,6 +94,13 @@ static int read_queue(world *w, int lock)
     return r.count;
 }
 
+static bool is_marked(world *w, int lock)
+{
+    const sim_lock *l = &w->locks[lock];
+    const char *fence = sim_server_get(w->server, l->side[SIDE_F], l->side_length[SIDE_F]);
+    return fence != NULL && strchr(fence, '+') != NULL;
+}
+
 static void keep(world *w, int lock, int count)
 {
     sim_queue *queue = &w->locks[lock].queue;
@@ -100,6 +109,7 @@ static void keep(world *w, int lock, int count)
     if (strcmp(held, queue->held) != 0)
         queue->held_ns = w->run.now_ns;
     snprintf(queue->held, sizeof(queue->held), "%s", held);
+    queue->marked = is_marked(w, lock);
     if (count > 0)
         memcpy(queue->waiters, scratch, (size_t)count * sizeof(scratch[0]));
     queue->count = count;
@@ -112,7 +122,7 @@ static bool can_be_served(const world *w, const sim_waiter *waiter)
     char channel[48];
     snprintf(channel, sizeof(channel), "hf:c:%.32s", waiter->value);
     return waiter->alive_until_ms >= server_now_us(w) / 1000 &&
-           sim_server_subscribers(w->server, channel) > 0;
+           (waiter->deaf || sim_server_subscribers(w->server, channel) > 0);
 }
 
 typedef struct script_run {
@@ -128,10 +138,13 @@ static bool takes_it(const sim_waiter *waiter, const script_run *run, const char
     return strcmp(owner[0] != '\0' ? owner : waiter->value, held) == 0;
 }
 
-/* `queue`: before the script. Whose release it was may be in it. */
+/* `queue`: before the script. Whose release it was may be in it. A fence that was evicted does not
+ * say that anybody waits. */
 static void check_order(world *w, int lock, const sim_queue *queue, const char *held,
                         const script_run *run)
 {
+    if (!queue->marked && w->plan.beyond)
+        return;
     for (int i = 0; i < queue->count; i++) {
         const sim_waiter *waiter = &queue->waiters[i];
         if (takes_it(waiter, run, held))
@@ -154,14 +167,44 @@ static void check_left_free(world *w, int lock, int count)
                        scratch[i].value);
 }
 
+/* An owner has the lock: nobody of its own is left waiting. */
+static void check_invited(world *w, int lock, int count, const char *held)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(scratch[i].owner, held) == 0 && can_be_served(w, &scratch[i]))
+            world_fail(w, "%s goes to %s, and %s of the same owner is left in the queue",
+                       lock_names[lock], held, scratch[i].value);
+}
+
+/* Its release leaves nothing under the name of a lock but what marks announce. */
+static void check_released(world *w, int lock, const char *before, const script_run *run)
+{
+    const sim_lock *l = &w->locks[lock];
+    const char *fence = sim_server_get(w->server, l->side[SIDE_F], l->side_length[SIDE_F]);
+    if (!run->releases || strcmp(before, run->value) != 0)
+        return;
+    check_note_release(w, run->value);
+    if (check_held_as(w, lock) == NULL && fence != NULL && fence[0] != '0' &&
+        strchr(fence, '-') == NULL)
+        world_fail(w, "%s was released, and its fence %s is left", lock_names[lock], fence);
+}
+
 static void check_change(world *w, int lock, int count, const script_run *run)
 {
     const sim_queue *before = &w->locks[lock].queue;
     const char *held = check_held_as(w, lock);
-    if (held == NULL && before->held[0] != '\0' && w->may_push)
+    if (count > 0 && !w->plan.beyond && !is_marked(w, lock))
+        world_fail(w, "%s waits for %s, whose fence does not say so", scratch[0].value,
+                   lock_names[lock]);
+    check_released(w, lock, before->held, run);
+    fences_kept(w, lock);
+    if (held == NULL && before->held[0] != '\0' && w->may_push &&
+        (before->marked || !w->plan.beyond))
         check_left_free(w, lock, count);
     if (held != NULL && strcmp(held, before->held) != 0)
         check_order(w, lock, before, held, run);
+    if (held != NULL && strcmp(held, before->held) != 0 && run->value[0] != '\0' && w->may_push)
+        check_invited(w, lock, count, held);
 }
 
 /* ---- What a script may tell ---- */
@@ -189,7 +232,7 @@ static void see_holder(void *arg, const char *value, double until_ms)
 static bool is_for_holder(world *w, const sim_message *message)
 {
     search s = {message, false};
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         const sim_lock *l = &w->locks[i];
         const char *held = check_held_as(w, i);
         if (held == NULL)
@@ -200,20 +243,33 @@ static bool is_for_holder(world *w, const sim_message *message)
     return s.found;
 }
 
+/* Whether it is for somebody who has a lock now, and does not share it. */
+static bool is_for_single(world *w, const sim_message *message)
+{
+    for (int i = 0; i < LOCKS; i++) {
+        const char *held = check_held_as(w, i);
+        if (held != NULL && is_of(message, held))
+            return true;
+    }
+    return false;
+}
+
+/* Several are told only if they share the lock. */
 static void check_messages(world *w)
 {
-    int grants = 0;
+    int grants = 0, alone = 0;
     for (int i = 0; i < w->message_count; i++) {
         const sim_message *message = &w->messages[i];
         bool gives = message->text[0] == 'g';
         grants += gives;
+        alone += gives && is_for_single(w, message);
         w->stats.pushed += gives;
         if (gives && w->may_push && sim_server_subscribers(w->server, message->channel) == 0)
             world_fail(w, "%s is told \"%s\", and cannot hear", message->channel, message->text);
         if ((gives || message->text[0] == 'i') && !is_for_holder(w, message))
             world_fail(w, "%s is told \"%s\", and holds nothing", message->channel, message->text);
     }
-    if (grants > 1)
+    if (grants > 1 && alone > 0)
         world_fail(w, "one script told %d of a grant", grants);
     w->message_count = 0;
 }
@@ -250,7 +306,7 @@ static bool is_buried(world *w, const sim_lock *l, const char *value)
 }
 
 /* Who asks to be queued has the lock, or a place, unless he is not to be told or has ended. */
-static void check_queued(world *w, int lock, const char *value)
+static void check_queued(world *w, int lock, const char *value, bool deaf)
 {
     const sim_lock *l = &w->locks[lock];
     const sim_queue *queue = &l->queue;
@@ -260,17 +316,30 @@ static void check_queued(world *w, int lock, const char *value)
     bool has = strcmp(queue->held, value) == 0 ||
                sim_server_score(w->server, l->side[SIDE_H], l->side_length[SIDE_H], value, &until);
     if (has || known(queue, value) != NULL || is_buried(w, l, value) ||
-        sim_server_subscribers(w->server, channel) == 0)
+        (!deaf && sim_server_subscribers(w->server, channel) == 0))
         return;
     world_fail(w, "%s asks for a place in the queue of %s, and gets none", value, lock_names[lock]);
 }
 
-/* A client queues when the server that it talks to has confirmed its subscription, not before. */
-static void check_asker(world *w, const char *value)
+/* A client queues when the server that it talks to has confirmed its subscription, not before; or
+ * says that it cannot hear, when it was denied one. */
+static void check_asker(world *w, const char *value, bool deaf)
 {
     int index = queues_client_of(w, value);
-    if (index >= 0 && w->clients[index].subscribed_run != w->server_runs)
+    if (index >= 0 && !deaf && w->clients[index].subscribed_run != w->server_runs)
         world_fail(w, "client %d queues before it is subscribed", index);
+    if (index >= 0 && deaf && !w->clients[index].permits.was_deaf)
+        world_fail(w, "client %d queues as one that was denied messages", index);
+}
+
+/* Messages that were denied, and are allowed since the healing, have been asked for again. */
+static void check_messages_again(world *w, const char *value, bool deaf)
+{
+    int index = queues_client_of(w, value);
+    sim_permits *permits = index >= 0 ? &w->clients[index].permits : NULL;
+    if (permits != NULL && permits->messages == SIM_ALLOWED &&
+        !permits_may_queue(permits, deaf, w->run.now_ns))
+        world_fail(w, "client %d may have messages again, and does without", index);
 }
 
 /* Which lock a script was about is known by its value: a hold is of one lock. -1: it has ended, or
@@ -279,7 +348,7 @@ static int lock_asked_for(const world *w, const char *value)
 {
     int index = queues_client_of(w, value);
     const hf_hold *hold = index >= 0 ? check_hold_of(&w->clients[index], value) : NULL;
-    for (int i = 0; hold != NULL && hold->stage == HF__HOLD_TRYING && i < LOCKS; i++)
+    for (int i = 0; hold != NULL && hold->stage == HF__HOLD_TRYING && i < w->plan.locks; i++)
         if (w->locks[i].breaks == 0 && hold->key_length == strlen(lock_names[i]) &&
             memcmp(hold->text, lock_names[i], hold->key_length) == 0)
             return i;
@@ -289,11 +358,14 @@ static int lock_asked_for(const world *w, const char *value)
 static void check_acquire(world *w, const char *value, hf__slice copy)
 {
     int lock = lock_asked_for(w, value);
+    bool deaf = copy.length == 2 && memcmp(copy.bytes, "-1", 2) == 0;
     if (copy.length == 1 && copy.bytes[0] == '0')
         return;
-    check_asker(w, value);
+    check_asker(w, value, deaf);
     if (lock >= 0)
-        check_queued(w, lock, value);
+        check_queued(w, lock, value, deaf);
+    if (lock >= 0 && w->quiet && known(&w->locks[lock].queue, value) != NULL)
+        check_messages_again(w, value, deaf);
 }
 
 static void put_text(char *text, size_t capacity, hf__slice argument)
@@ -307,8 +379,8 @@ static script_run run_of(const char *sha1, const hf__slice *arguments, int count
     bool acquires = is_script(sha1, HF__SCRIPT_ACQUIRE);
     if ((acquires || run.releases) && count > 0)
         put_text(run.value, sizeof(run.value), arguments[0]);
-    if (acquires && count > 5)
-        put_text(run.owner, sizeof(run.owner), arguments[5]);
+    if (acquires && count > 6)
+        put_text(run.owner, sizeof(run.owner), arguments[6]);
     return run;
 }
 
@@ -329,13 +401,14 @@ static void script_ran(void *arg, const char *sha1, const hf__slice *arguments, 
     if (is_script(sha1, HF__SCRIPT_IDS))
         ids_ran(w);
     shop_ran(w, sha1, arguments, count);
+    observers_ran(w, sha1);
 }
 
 /* ---- For others ---- */
 
 void queues_begin(world *w)
 {
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         w->locks[i].queue.waiters = calloc(QUEUE_MAX, sizeof(sim_waiter));
         if (w->locks[i].queue.waiters == NULL)
             abort();

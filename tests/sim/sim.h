@@ -10,24 +10,27 @@
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
  *   handles.c  what they have                    tokens.c   holds between two clients
  *   clerks.c   those who use no locks            ids.c      ids that they fetch
- *   shop.c     what they buy
+ *   shop.c     what they buy                     sights.c   how locks stand, for observers
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
  * events, the trace), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
- * timers of clients), fence_book.c (whose a fence is), capacity.c (servers whose work takes time)
- * and load.c (clients that start many calls at once, and what must be true then).
+ * timers of clients), fence_book.c (whose a fence is), observers.c (those who watch locks),
+ * capacity.c (servers whose work takes time) and load.c (clients that start many calls at once, and
+ * what must be true then).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
  * (SAFE, JEOPARDY, LOST and what is told of them), queues.c (who waits is served, in order),
  * quiet.c (and not in vain), turns.c (locks that pass between the threads of a client), ids.c (no
- * id twice, and in order), shop_book.c (nothing is sold twice, or comes back twice).
+ * id twice, and in order), shop_book.c (nothing is sold twice, or comes back twice), shop_end.c
+ * (and nothing is left).
  */
 #ifndef HF_SIM_SIM_H
 #define HF_SIM_SIM_H
 
 #include "clockwork.h"
 #include "history.h"
+#include "observers.h"
 #include "parts.h"
 
 /* ---- Events ---- */
@@ -47,6 +50,7 @@ typedef enum event_kind {
     EVENT_LOAD,       /* client: starts and ends calls */
     EVENT_CLERK,      /* client, clerk in `actor`: goes on with the next thing */
     EVENT_TOLD,       /* client: a callback returns */
+    EVENT_SEEN,       /* client: a callback of an observer returns */
     EVENT_TOKEN,      /* token in `index`: somebody gets it */
     EVENT_START,      /* client, after it was killed */
     EVENT_SERVER_UP,
@@ -85,6 +89,8 @@ struct world {
     sim_ids ids[IDS_NAMES];
     int64_t lowest_offset_us, highest_offset_us; /* of the server's clock: at first, and ever */
     sim_shop shop;
+    sim_sights sights;
+    bool outsider; /* another program uses the locks, and nobody else does */
     sim_watch watch;
     bool watching; /* scripts of clients run */
     bool may_push; /* whoever runs them may publish */
@@ -121,6 +127,7 @@ int64_t client_clock_ns(const sim_client *client, int64_t true_ns);
 hf__instant client_now(const world *world, const sim_client *client);
 void client_handle(world *world, const sim_event *event);
 void client_close_all(world *world);
+void client_probe(world *world, int index); /* somebody looks at something large */
 
 /* actor.c */
 void actor_begin(world *world, int index, int number); /* a new thread */
@@ -136,7 +143,7 @@ bool actor_all_done(const world *world);
 
 /* handles.c */
 int handles_any(world *world, const sim_client *client, int actor, int *count);
-int handles_free(const sim_client *client, int *first);
+int handles_free(const world *world, const sim_client *client, int *first);
 bool handles_is_last(const sim_client *client, const sim_handle *handle);
 hf_hold *handles_take_away(world *world, int index, int slot);
 void handles_put_value(sim_handle *handle, const hf_hold *hold);
@@ -145,7 +152,7 @@ sim_handle *handles_take(world *world, int index, int actor);
 /* wish.c */
 sim_wish wish_draw(world *world, const sim_actor *actor);
 void wish_draw_limits(world *world, const sim_actor *actor, bool bounded, hf__call *call);
-hf_hold *wish_new_hold(sim_client *client, int index, const sim_actor *actor, const sim_wish *wish);
+hf_hold *wish_new_hold(world *world, int client, const sim_actor *actor, const sim_wish *wish);
 sim_wish wish_draw_attach(world *world, const sim_actor *actor, const sim_token *token);
 hf_hold *wish_attach_hold(sim_client *client, int index, const sim_wish *wish,
                           const sim_token *token);
@@ -198,6 +205,8 @@ void shop_told(world *world, int index, const sim_clerk *clerk, hf_status status
                const hf_error *error);
 void shop_copied(world *world); /* the world has a new old copy */
 void shop_lost(world *world, bool old_copy);
+
+/* shop_end.c */
 void shop_end(world *world);
 
 /* nemesis.c */
@@ -215,6 +224,9 @@ void check_foreign_over(world *world, int lock);
 void check_end(world *world);
 void check_remember_value(world *world, const char *value);
 bool check_knows_value(world *world, const char *value);
+/* A release script has found the hold with that value, and ended it; whether one has. */
+void check_note_release(world *world, const char *value);
+bool check_was_released(world *world, const char *value);
 /* The server has the hold, at this moment of its own clock. */
 bool check_server_has(world *world, const sim_handle *handle);
 /* What the lock's key holds; NULL: nothing. */
@@ -234,6 +246,10 @@ bool queues_others_wait(world *world, int lock, int client, int64_t before_ns);
 
 /* quiet.c */
 void quiet_check(world *world); /* after every step of anybody */
+void quiet_lost(world *world, int client, const sim_handle *handle);
+
+/* sights.c */
+void sights_outsider(world *world); /* in the end; observers find it out */
 
 /* turns.c */
 void turns_granted(world *world, int client, const sim_actor *actor, sim_handle *handle);
@@ -249,12 +265,16 @@ void fences_call_begins(world *world, sim_actor *actor);
 void fences_granted(world *world, int client, sim_actor *actor, sim_handle *handle);
 void fences_attached(world *world, int client, sim_handle *handle, const sim_token *token);
 uint64_t fences_highest(const sim_lock *lock);
+uint64_t fences_at_server(world *world, const sim_lock *lock); /* 0: none */
 void fences_broken(world *world, int client, sim_query *query);
 void fences_write(world *world, int client, const sim_handle *handle, bool valid);
 void fences_before_fault(
     world *world); /* of those that make servers forget, or their clocks jump */
 void fences_lost(world *world, bool old_copy); /* the fault was one that forgets */
 void fences_after_fault(world *world);
+/* The server has a fence of the lock that is as high as those that were told, unless its time is
+ * over; and one under its name while it is held. */
+void fences_kept(world *world, int lock);
 void fences_end(world *world);
 
 /* states.c */

@@ -31,6 +31,22 @@ static void check_silence(world *w, int index, int link)
         load_closes(w, c->core, index, link, n->wires[c->links[link] - 1].heard_ns);
 }
 
+void client_probe(world *w, int index)
+{
+    client *c = &w->clients[index];
+    if (!prober_begin(&c->prober))
+        return;
+    world_log(w, "client %d: looks at %s", index, PROBED_KEY);
+    client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &c->prober.call});
+}
+
+static void probed(world *w, int index)
+{
+    const char *wrong = prober_done(&w->clients[index].prober);
+    if (wrong != NULL)
+        world_fail(w, "client %d: what others wrote cannot be looked at: %s", index, wrong);
+}
+
 static void carry_out(world *w, int index, const hf__action *action)
 {
     client *c = &w->clients[index];
@@ -54,6 +70,8 @@ static void carry_out(world *w, int index, const hf__action *action)
         (void)load_done(w, &c->load, index, action->call);
         if (action->call == &c->reserver.call)
             ids_call_done(w, index);
+        if (action->call == &c->prober.call)
+            probed(w, index);
         break;
     }
 }
@@ -83,6 +101,7 @@ static void pump(world *w, int index)
         (void)load_told(w, &c->load, index, &next);
         hf__core_told(c->core);
     }
+    observers_tell(w, index);
 }
 
 void client_step(world *w, int index, hf__event *e)
@@ -90,13 +109,14 @@ void client_step(world *w, int index, hf__event *e)
     client *c = &w->clients[index];
     e->now = client_now(w, c);
     if (fault_happens(w, FAULT_MEMORY))
-        sim_allocation_fails = true;
+        sim_allocation_fails = w->plan.observers > 0 ? (int)draw_between(w, 1, 4) : 1;
     hf__core_step(c->core, e);
-    sim_allocation_fails = false;
+    sim_allocation_fails = 0;
     pump(w, index);
     schedule_wake(w, index);
     check_beliefs(w);
     order_check(w);
+    observers_check(w);
 }
 
 /* ---- Life ---- */
@@ -138,6 +158,7 @@ void client_start(world *w, int index)
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
     ids_begin(w, index);
+    observers_begin(w, index);
     c->load = (sim_load){.plan = &w->plan.load, .core = c->core, .client_id = c->config.client_id};
     load_begin(w, &c->load, index);
 }
@@ -167,6 +188,8 @@ void client_free(client *c)
     if (c->reserver.hold != NULL)
         hf__hold_abandon(c->reserver.hold);
     load_free(&c->load);
+    prober_free(&c->prober);
+    observers_free((observer_site){.observers = c->observers});
 }
 
 void client_kill(world *w, int index)
@@ -240,6 +263,8 @@ void client_handle(world *w, const sim_event *e)
         wake(w, e->index);
     } else if (e->kind == EVENT_LOAD) {
         load_go_on(w, &c->load, e->index);
+    } else if (e->kind == EVENT_SEEN) {
+        observers_told(w, e->index);
     } else if (e->kind == EVENT_RESERVER) {
         ids_go_on(w, e->index);
     } else if ((uint32_t)e->generation == (uint32_t)c->actors[e->actor].generation) {

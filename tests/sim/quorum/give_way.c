@@ -10,7 +10,10 @@
  * has got C meanwhile, does not get A by it.
  *
  * split: A falls silent when it has been asked; a has B, and b has C. Both are patient, and yet
- * neither waits for A: one gives way. */
+ * neither waits for A: one gives way.
+ *
+ * deaf: the same, where all servers deny messages: nobody is told of an earlier ticket, and yet
+ * neither keeps what he has for ever. */
 #include "scenario.h"
 
 /* a has B and C. c takes the earlier ticket, but what it says to A comes there when b has A. */
@@ -95,28 +98,62 @@ void tell_late(world *w)
 
 /* ---- split ---- */
 
-void tell_split(world *w)
+static void deny_messages(world *w, int index)
 {
-    w->plan.reply_timeout_ms = w->plan.call_timeout_ms = 60000;
-    story_begin(w);
+    for (int i = 0; i < w->plan.nodes; i++) {
+        int wire = net_subscription(w, index, i);
+        permits_set_messages(&w->clients[index].permits[i], SIM_NO_CHANNELS);
+        if (wire >= 0)
+            net_break(&w->nodes[i], wire);
+    }
+}
+
+/* Whether one of two who have a vote each has got the lock by then; and when he lets go, the other
+ * one. */
+static void split_votes(world *w, int64_t within_ms)
+{
     w->nodes[0].stalled_until_ns = w->run.now_ns + MS(60000);
     net_hold_back(w, 0, 2, true, MS(20));
     net_hold_back(w, 1, 1, true, MS(20));
     for (int i = 0; i < 2; i++)
-        actor_acquire(w, i, 0, story_wish(w, i), (hf__call){.wait_ms = -1});
+        actor_acquire(w, i, 0, story_wish(w, i),
+                      (hf__call){.wait_ms = -1, .retry_interval = hf__span_ms(100)});
     world_run_until(w, w->run.now_ns + MS(15), NULL);
     for (int i = 0; i < 2; i++) {
         const sim_wish *wish = &w->clients[i].actors[0].subject.wish;
         EXPECT(w, node_has(&w->nodes[1 + i], wish, wish->label));
     }
-    world_run_until(w, w->run.now_ns + MS(200), NULL);
+    world_run_until(w, w->run.now_ns + MS(within_ms), NULL);
     int first = actor_handle(&w->clients[0], 0) != NULL ? 0 : 1;
     handle *h = actor_handle(&w->clients[first], 0);
     EXPECT(w, h != NULL);
     if (h == NULL)
         return;
     story_let_go(w, first, h);
+    world_run_until(w, w->run.now_ns + MS(within_ms), NULL);
     EXPECT(w, actor_handle(&w->clients[1 - first], 0) != NULL);
+}
+
+void tell_split(world *w)
+{
+    w->plan.reply_timeout_ms = w->plan.call_timeout_ms = 60000;
+    story_begin(w);
+    split_votes(w, 200);
     story_ends(w, "split: of two who had a vote each, one gave way, and the silent server mattered "
                   "to neither");
+}
+
+/* ---- deaf ---- */
+
+void tell_deaf(world *w)
+{
+    w->plan.reply_timeout_ms = w->plan.call_timeout_ms = 60000;
+    w->plan.permissions = true;
+    story_begin(w);
+    for (int i = 0; i < 2; i++)
+        deny_messages(w, i);
+    world_run_until(w, w->run.now_ns + MS(500), NULL);
+    split_votes(w, 3000);
+    story_ends(w, "deaf: of two who had a vote each, and could not be told of the other, one gave "
+                  "way");
 }

@@ -101,13 +101,34 @@ static const actor *first_waiter(const world *w, int lock)
 }
 
 /* Messages take milliseconds; who is told nothing looks again after a third of his lease, and who
- * was not subscribed yet when it asked, after one pause or two. */
-void order_check(world *w)
+ * was not subscribed yet when it asked, after one pause or two. Where messages are denied, votes
+ * are given back now and then, and it takes a few rounds of that. */
+static int64_t idle_bound_ns(const world *w)
 {
     enum { PAUSE_MS = 200 };
-    int64_t bound_ns = MS(PAUSE_MS + w->plan.lease_min_ms / 4 + w->plan.lease_max_ms / 100);
-    for (int i = 0; w->plan.kind == KIND_QUIET && w->plan.dead == 0 && i < w->plan.locks; i++) {
-        const actor *waiter = somebody_holds(w, i) ? NULL : first_waiter(w, i);
+    if (w->plan.permissions)
+        return MS(2 * w->plan.lease_max_ms + 10 * PAUSE_MS);
+    return MS(PAUSE_MS + w->plan.lease_min_ms / 4 + w->plan.lease_max_ms / 100);
+}
+
+/* To anybody, so long that what is left of it is over. */
+static bool was_denied(const world *w, int lock)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        for (int n = 0; n < w->plan.nodes; n++)
+            if (permits_denied_since(&w->clients[i].permits[n], lock,
+                                     w->run.now_ns - MS(2 * w->plan.lease_max_ms)))
+                return true;
+    return false;
+}
+
+void order_check(world *w)
+{
+    int64_t bound_ns = idle_bound_ns(w);
+    bool quiet = (w->plan.kind == KIND_QUIET || w->plan.permissions) && w->plan.dead == 0;
+    for (int i = 0; quiet && i < w->plan.locks; i++) {
+        bool excused = somebody_holds(w, i) || was_denied(w, i);
+        const actor *waiter = excused ? NULL : first_waiter(w, i);
         if (waiter == NULL)
             w->locks[i].idle_ns = 0;
         else if (w->locks[i].idle_ns == 0)
@@ -174,6 +195,27 @@ static void trace_script(node *n, const char *sha1, const hf__slice *arguments, 
     world_log(n->world, "%s", text);
 }
 
+/* Messages that were denied, and are allowed since the healing, have been asked for again by those
+ * who queue. */
+static void check_messages_again(node *n, const char *sha1, const hf__slice *arguments, int count)
+{
+    world *w = n->world;
+    char value[160];
+    double score = -1;
+    bool acquires = strcmp(sha1, hf__scripts[HF__SCRIPT_ACQUIRE].sha1) == 0 && count > 4;
+    if (!w->plan.permissions || !w->healing || w->run.now_ns < w->healed_ns + MS(9000) || !acquires)
+        return;
+    bool deaf = arguments[4].length == 2 && memcmp(arguments[4].bytes, "-1", 2) == 0;
+    snprintf(value, sizeof(value), "%.*s", (int)arguments[0].length, arguments[0].bytes);
+    for (int i = 0; i < LOCKS && score < 0; i++)
+        sim_server_score(n->server, w->locks[i].side[SIDE_Q], w->locks[i].side_length[SIDE_Q],
+                         value, &score);
+    for (int i = 0; i < w->plan.clients && score >= 0; i++)
+        if (w->clients[i].alive && strncmp(value, w->clients[i].config.client_id, 32) == 0 &&
+            !permits_may_queue(&w->clients[i].permits[n->index], deaf, w->run.now_ns))
+            world_fail(w, "client %d may have messages at %d again, and does without", i, n->index);
+}
+
 void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int count)
 {
     node *n = arg;
@@ -187,6 +229,8 @@ void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int coun
         counted = a; /* a call may name it twice */
     }
     trace_script(n, sha1, arguments, count);
+    check_messages_again(n, sha1, arguments, count);
+    observers_ran(n->world, sha1);
 }
 
 void order_published(void *arg, const char *channel, size_t channel_length, const char *message,

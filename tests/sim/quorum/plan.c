@@ -7,13 +7,15 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "permits.h"
 
 #define MS(n) ((int64_t)(n)*1000000)
 
 const char *const fault_names[FAULT_COUNT] = {
-    "delay",        "cut",       "half-open",     "memory",      "pause",      "kill",
-    "cancel",       "push-deaf", "parted",        "stall",       "down",       "slow",
-    "script-flush", "restart",   "restart-empty", "restart-old", "clock-back", "clock-jump"};
+    "delay",        "cut",           "half-open",     "memory",      "pause",      "kill",
+    "cancel",       "push-deaf",     "parted",        "stall",       "down",       "slow",
+    "script-flush", "restart",       "restart-empty", "restart-old", "clock-back", "clock-jump",
+    "deny-lock",    "deny-messages", "probe"};
 
 /* The highest chance of one occasion. */
 static const double highest[FAULT_COUNT] = {
@@ -37,7 +39,7 @@ static bool one_in(uint64_t *random, uint64_t count)
 
 static void draw_faults(plan *p, uint64_t *random)
 {
-    for (int i = 0; i < FAULT_COUNT; i++) {
+    for (int i = 0; i < FAULT_DRAWN; i++) {
         bool drawn = one_in(random, 2);
         double share = (double)hf__random_below(random, 1000) / 1000.0;
         if (drawn && p->kind != KIND_QUIET)
@@ -72,6 +74,7 @@ static void draw_times(plan *p, uint64_t *random)
 static void fit_to_load(plan *p, uint64_t *random)
 {
     p->very_late = true; /* what waits for a busy server may */
+    p->observers = 0;
     p->all_fair = false;
     p->kind = p->kind == KIND_JUMPY ? KIND_JUMPY : KIND_WITHIN;
     if (!load_keeps_all(&p->load))
@@ -88,6 +91,50 @@ static void fit_to_load(plan *p, uint64_t *random)
     p->reply_timeout_ms = between(random, 500, 1500);
     p->call_timeout_ms = p->reply_timeout_ms + between(random, 0, 2000);
     p->duration_ns = MS(p->load.kind == LOAD_GROWS ? 10 * p->load.lease_ms : 8000);
+}
+
+/* Locks whose votes are renewed over one connection to each server, and nothing that would excuse
+ * the loss of one. */
+static void draw_permissions(plan *p)
+{
+    double cancels = p->chance[FAULT_CANCEL], flushes = p->chance[FAULT_FLUSH];
+    memset(p->chance, 0, sizeof(p->chance));
+    p->chance[FAULT_CANCEL] = cancels;
+    p->chance[FAULT_FLUSH] = flushes;
+    p->chance[FAULT_DENY_LOCK] = 0.15;
+    p->chance[FAULT_DENY_MESSAGES] = 0.05;
+    p->chance[FAULT_PROBE] = 0.1;
+    p->permissions = true;
+    p->kind = KIND_WITHIN;
+    p->very_late = p->all_fair = p->ids = false;
+    p->dead = 0;
+    p->observers = 0;
+    p->swarm = false;
+    p->links = 1;
+    p->locks = 2;
+    p->work_ms = 150;
+    if (p->burst) { /* holds in step, for a long time */
+        p->clients = 2;
+        p->lease_max_ms = p->lease_min_ms;
+    } else { /* many who wait for votes of which there is an even number */
+        p->chance[FAULT_DENY_LOCK] = 0;
+        p->locks = 1;
+        p->clients = 4;
+        p->nodes -= p->nodes % 2;
+        p->quorum = p->nodes / 2 + 1;
+    }
+}
+
+/* Two clients with many calls each, which do not work for long, or nobody would be served. */
+static void draw_swarm(plan *p, uint64_t *random)
+{
+    p->swarm = one_in(random, 12);
+    if (!p->swarm)
+        return;
+    p->clients = 2;
+    p->actors = (int)between(random, 10, 24);
+    p->locks = (int)between(random, 4, 8);
+    p->work_ms = between(random, 1, 10);
 }
 
 void plan_draw(plan *p, uint64_t seed, int nodes)
@@ -119,7 +166,12 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
         p->chance[FAULT_RESTART_EMPTY] = p->chance[FAULT_RESTART_OLD] = 0;
     p->ids = one_in(&random, 3);
     p->ids_skew_s = p->chance[FAULT_CLOCK_BACK] > 0 ? 6 : between(&random, 1, 3);
-    load_draw(&p->load, seed, p->clients, p->links);
+    p->observers = one_in(&random, 3) ? 1 : 0;
+    draw_swarm(p, &random);
+    if (permits_rule(seed))
+        draw_permissions(p);
+    else
+        load_draw(&p->load, seed, p->clients, p->links);
     if (p->load.kind != LOAD_NONE)
         fit_to_load(p, &random);
 }

@@ -301,6 +301,7 @@ static const struct story {
     {"inquiry", 3, 3, 20, tell_inquiry},
     {"late", 3, 3, 20, tell_late},
     {"split", 3, 2, 20, tell_split},
+    {"deaf", 3, 2, 20, tell_deaf},
     {"unheld", 3, 2, 20, tell_unheld},
     {"pause", 3, 2, 20, tell_pause},
     {"ids", 3, 2, 20, tell_ids},

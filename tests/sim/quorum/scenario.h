@@ -24,6 +24,7 @@ void story_ends(const world *world, const char *how); /* says it once, if it is 
 void tell_inquiry(world *world);
 void tell_late(world *world);
 void tell_split(world *world);
+void tell_deaf(world *world);
 
 /* ids_story.c */
 void tell_ids(world *world);
