@@ -134,7 +134,7 @@ hf_status hf_ids_open(hf_client *client, const char *name, const hf_ids_options 
 
 void hf_ids_close(hf_ids *ids)
 {
-    if (ids == NULL)
+    if (ids == NULL || hf__driver_is_torn(ids->driver))
         return;
     if (!hf__driver_forked(ids->driver)) {
         if (ids->ordered)
@@ -143,8 +143,7 @@ void hf_ids_close(hf_ids *ids)
             hf__ids_lease_end(ids);
     }
     hf__client_release(ids->client);
-    if (!hf__driver_is_torn(ids->driver))
-        free_ids(ids);
+    free_ids(ids);
 }
 
 /* ---- Taking ---- */

@@ -36,7 +36,9 @@ void script_run_join(script *s)
     node_expect(s->key_count == 2 && s->argument_count == 3, "join takes two keys and three");
     node_expect(is_key(node, s->keys[0], "hf:run") && is_key(node, s->keys[1], "hf:floor"),
                 "not the keys of join");
-    node_expect(slice_is(s->arguments[0], hf__slice_text(node->run_id)), "another process joins");
+    bool hidden = node->run_id[0] == '\0'; /* a test finds out what its client made of that */
+    node_expect(hidden || slice_is(s->arguments[0], hf__slice_text(node->run_id)),
+                "another process joins");
     bool may_vote = s->arguments[2].length > 0;
     int64_t base = may_vote ? script_number_of(s->arguments[2]) : 0;
     node->joins++;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "gaps.h"
 #include "state.h"
 
 void sim_run_ping(sim_call *call)
@@ -171,6 +172,14 @@ static bool asks_for(const sim_call *call, const char *section)
     return false;
 }
 
+static void hide_fields(const sim_call *call, char *text)
+{
+    sim_connection *asking = call->server->connections[call->connection];
+    gaps_cut(text, call->server->hides);
+    if (asks_for(call, "server"))
+        asking->unnamed = strstr(text, "\nrun_id:") == NULL;
+}
+
 void sim_run_info(sim_call *call)
 {
     static const struct {
@@ -189,5 +198,7 @@ void sim_run_info(sim_call *call)
             length += (size_t)snprintf(text + length, sizeof(text) - length, "\r\n");
         sections[i].print(call, text + length, sizeof(text) - length);
     }
+    if (call->connection >= 0)
+        hide_fields(call, text);
     sim_reply_text(call->out, text);
 }

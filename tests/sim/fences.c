@@ -240,10 +240,14 @@ static uint64_t number_at(world *w, const char *key, size_t length)
     return text != NULL ? strtoull(text, NULL, 10) : 0;
 }
 
-uint64_t fences_at_server(world *w, const sim_lock *lock)
+uint64_t fences_by_name(world *w, const sim_lock *lock)
 {
-    return larger(number_at(w, lock->side[SIDE_F], lock->side_length[SIDE_F]),
-                  number_at(w, lock->slot, lock->slot_length));
+    return number_at(w, lock->side[SIDE_F], lock->side_length[SIDE_F]);
+}
+
+static uint64_t at_server(world *w, const sim_lock *lock)
+{
+    return larger(fences_by_name(w, lock), number_at(w, lock->slot, lock->slot_length));
 }
 
 /* Whoever holds the lock, and does use this library, has a fence under its name. */
@@ -260,7 +264,7 @@ void fences_kept(world *w, int lock)
 {
     check_named(w, lock);
     const sim_lock *l = &w->locks[lock];
-    uint64_t known = fences_at_server(w, l), told = fences_highest(l);
+    uint64_t known = at_server(w, l), told = fences_highest(l);
     int64_t kept_until_ms = (int64_t)(told / 1000) + w->plan.fence_keep_ms;
     if (known < told && server_now_us(w) / 1000 < kept_until_ms && !w->plan.beyond)
         world_fail(w, "the server has %llu for %s, whose fence was %llu", (unsigned long long)known,
@@ -272,7 +276,7 @@ void fences_before_fault(world *w)
     server_set_clock(w);
     for (int i = 0; i < w->plan.locks; i++) {
         sim_lock *lock = &w->locks[i];
-        uint64_t known = fences_at_server(w, lock), told = fences_highest(lock);
+        uint64_t known = at_server(w, lock), told = fences_highest(lock);
         int64_t kept_until_ms = (int64_t)(lock->minted / 1000) + w->plan.fence_keep_ms;
         /* What was reserved for nobody may be given back. */
         lock->minted = larger(lock->forgotten ? lock->minted : known, told);
@@ -300,7 +304,7 @@ void fences_after_fault(world *w)
 void fences_lost(world *w, bool old_copy)
 {
     for (int i = 0; i < w->plan.locks; i++) {
-        w->locks[i].forgotten |= fences_at_server(w, &w->locks[i]) < w->locks[i].minted;
+        w->locks[i].forgotten |= at_server(w, &w->locks[i]) < w->locks[i].minted;
         w->locks[i].old_copy |= old_copy;
     }
 }

@@ -2,7 +2,8 @@
 /* Ids. A clerk reserves a block and tells the highest id that it has seen, as a generator of the
  * library does, which now and then is a new one; what it is answered goes into a book.
  *
- * In all runs: nobody gets a block below what he has seen himself. Unless the server has
+ * In all runs: nobody gets a block below what he has seen himself, and nothing is reserved over a
+ * connection on which the server did not tell its run_id. Unless the server has
  * forgotten something beyond the assumptions of holdfast_ids.h: no two blocks overlap, and who asks
  * after somebody was answered gets a larger one. Clocks that are set on a running server, and
  * servers that are followed by others with all they knew, are no excuse.
@@ -97,6 +98,8 @@ void ids_ran(world *w)
         if (strcmp(text, ids->kept) == 0)
             continue;
         size_t run = strcspn(text, " ");
+        if (sim_server_ran_unnamed(w->server))
+            world_fail(w, "ids %s are reserved by one who was told no run_id", names[i]);
         if (ids->forgot || strncmp(text, ids->kept, run) != 0)
             note_jump(w, i);
         else if (ids->excused && position(ids->kept) >= ids->highest)
@@ -170,7 +173,11 @@ void ids_answered(world *w, int index, int number)
     hf_error error;
     if (k->call.error.status != HF_OK)
         return;
-    if (hf__ids_ask_outcome(&config, &k->answer.numbers, k->count, &got, &error) != HF_OK) {
+    hf_status status = hf__ids_ask_outcome(&config, &k->answer.numbers, k->count, &got, &error);
+    w->stats.ids_refused += status == HF_EUNSAFE;
+    if (status == HF_EUNSAFE && w->gaps.in_run)
+        return;
+    if (status != HF_OK) {
         world_fail(w, "client %d: no ids: %s", index, error.text);
         return;
     }

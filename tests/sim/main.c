@@ -44,7 +44,7 @@ static sim_figures figures(const world *w)
     X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns) X(detached) X(attached)        \
     X(unattached) X(dropped) X(ids_blocks) X(ids_jumps) X(ids_forgot) X(ids_excused) X(sold)  \
     X(reserved) X(confirmed) X(ended) X(taken_back) X(refused_orders) X(begun_again) X(deleted) \
-    X(forgotten_orders) X(sights) X(sights_missed)
+    X(forgotten_orders) X(sights) X(sights_missed) X(ids_refused) X(hidden)
 /* clang-format on */
 
 static void add(const world *w)
@@ -87,6 +87,8 @@ static void print(sim_batch *batch)
            "beyond the assumptions\n",
            (long long)t->ids_blocks, (long long)t->ids_jumps, (long long)t->ids_forgot,
            (long long)t->ids_excused);
+    printf("  servers hid their run_id %lld times, and refused ids %lld times\n",
+           (long long)t->hidden, (long long)t->ids_refused);
     printf("  %lld sold, %lld taken back, %lld reserved, %lld confirmed, %lld ended, %lld refused; "
            "%lld items begun, %lld deleted, %lld requests forgotten\n",
            (long long)t->sold, (long long)t->taken_back, (long long)t->reserved,

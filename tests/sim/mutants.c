@@ -329,6 +329,10 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("ids", "time[2] * 2147", "0")}},
     {"ids-short-jump", "it jumps by half of what clocks may be apart", 8000, .first = 4142,
      .core = HF__MUTANT_IDS_SHORT_JUMP},
+    {"ids-unnamed", "a server that hides its run_id gives out ids", 500,
+     .edits = {EDIT("ids", "if ARGV[1] == '' then", "if false then")}},
+    {"mute-trusted", "a server that hides its run_id is taken for one process", 500,
+     .core = HF__MUTANT_MUTE_TRUSTED},
 
     /* Stock. */
     {"take-unrecorded", "what was sold is not remembered", 500,

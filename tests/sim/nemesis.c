@@ -24,12 +24,21 @@ static int any_client(world *w)
     return (int)draw(w, (uint64_t)w->plan.clients);
 }
 
+static void hide_fields(world *w)
+{
+    sim_server_hide(w->server, gaps_draw(&w->gaps));
+    if (sim_server_hides(w->server, GAP_RUN_ID))
+        world_log(w, "server: hides its run_id");
+    w->stats.hidden += sim_server_hides(w->server, GAP_RUN_ID);
+}
+
 static void restart(world *w, const sim_image *image, const char *with)
 {
     world_log(w, "server: restarts with %s", with);
     net_break_all(w, !draw_chance(w, 0.2), true);
     server_set_clock(w);
     sim_server_restart(w->server, image);
+    hide_fields(w);
     w->capacity.free_ns = 0;
     w->server_runs++;
     w->server_down = true;
@@ -51,6 +60,7 @@ static void fail_over(world *w)
     net_break_all(w, true, false);
     server_set_clock(w);
     sim_server_fail_over(w->server);
+    hide_fields(w);
     w->server_runs++;
 }
 
@@ -65,6 +75,8 @@ static void server_faults(world *w)
     }
     if (fault_happens(w, FAULT_FLUSH))
         sim_server_flush_scripts(w->server);
+    if (gaps_change(&w->gaps))
+        hide_fields(w);
     if (fault_happens(w, FAULT_TROUBLE)) {
         static const char *const troubles[] = {"LOADING Redis is loading the dataset in memory",
                                                "BUSY Redis is busy running a script.",
@@ -347,6 +359,8 @@ void nemesis_heal(world *w)
         tell_permits(w, i);
         prober_remove(w->server);
     }
+    if (!w->gaps.for_good)
+        sim_server_hide(w->server, 0);
     for (int i = 0; i < WIRES_MAX; i++)
         if (w->wires[i].used && w->wires[i].half_open && w->wires[i].client_open)
             net_break(w, i, true);

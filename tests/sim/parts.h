@@ -248,7 +248,8 @@ typedef struct sim_stats {
     int64_t fenced_writes, fenced_refusals, excused;
     int64_t queued, pushed, turns;
     int64_t detached, attached, unattached, dropped;
-    int64_t ids_blocks, ids_jumps, ids_forgot, ids_excused;
+    int64_t ids_blocks, ids_jumps, ids_forgot, ids_excused, ids_refused;
+    int64_t hidden; /* how often the server began to hide its run_id */
     int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again, deleted;
     int64_t forgotten_orders;
     int64_t sights, sights_missed;

@@ -142,6 +142,8 @@ static void run_script(sim_call *call, sim_script *script, int key_count)
                            .arg = &inner,
                            .random = call->server->random};
     sim_script_run(&run, call->out);
+    call->server->unnamed_call =
+        call->connection >= 0 && call->server->connections[call->connection]->unnamed;
     if (call->server->watch != NULL)
         call->server->watch->ran(call->server->watch->arg, script->sha1, run.arguments,
                                  run.argument_count);

@@ -86,6 +86,7 @@ void sim_server_connect(sim_server *server, int connection)
     server->connections[connection]->denied = SIM_ALLOWED;
     memset(server->connections[connection]->forbidden, 0,
            sizeof(server->connections[connection]->forbidden));
+    server->connections[connection]->unnamed = false;
     server->connections[connection]->run = server->run;
     server->connections[connection]->id = ++server->last_connection_id;
 }
@@ -258,6 +259,21 @@ void sim_server_forbid(sim_server *server, int connection,
 {
     for (int i = 0; i < SIM_FORBIDDEN_MAX; i++)
         server->connections[connection]->forbidden[i] = keys[i];
+}
+
+void sim_server_hide(sim_server *server, unsigned gaps)
+{
+    server->hides = gaps;
+}
+
+bool sim_server_hides(const sim_server *server, unsigned gaps)
+{
+    return (server->hides & gaps) != 0;
+}
+
+bool sim_server_ran_unnamed(const sim_server *server)
+{
+    return server->unnamed_call;
 }
 
 void sim_server_set_watch(sim_server *server, const sim_watch *watch)

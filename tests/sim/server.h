@@ -45,6 +45,13 @@ enum { SIM_FORBIDDEN_MAX = 16 };
 void sim_server_forbid(sim_server *server, int connection,
                        const char *const keys[SIM_FORBIDDEN_MAX]);
 
+/* What INFO does not tell from now on: GAP_... of gaps.h. Whoever runs a command without a
+ * connection is told all. */
+void sim_server_hide(sim_server *server, unsigned gaps);
+bool sim_server_hides(const sim_server *server, unsigned gaps); /* any of these */
+/* Whether the script that has just run came from somebody who was not told the run_id. */
+bool sim_server_ran_unnamed(const sim_server *server);
+
 /* ---- What happens to servers ---- */
 
 sim_image *sim_server_copy(const sim_server *server);

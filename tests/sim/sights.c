@@ -43,7 +43,7 @@ const char *world_lock_name(int lock)
 int world_standings(world *w, int lock, uint64_t standings[AT_ONCE_MAX])
 {
     server_set_clock(w);
-    uint64_t fence = fences_at_server(w, &w->locks[lock]);
+    uint64_t fence = fences_by_name(w, &w->locks[lock]);
     standings[0] = fence > 0 ? fence : STANDS_NAMELESS;
     if (check_held_as(w, lock) == NULL)
         standings[0] = STANDS_FREE;

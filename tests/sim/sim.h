@@ -13,10 +13,10 @@
  *   shop.c     what they buy                     sights.c   how locks stand, for observers
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
- * events, the trace), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
- * timers of clients), fence_book.c (whose a fence is), observers.c (those who watch locks),
- * capacity.c (servers whose work takes time) and load.c (clients that start many calls at once, and
- * what must be true then).
+ * events, the trace), gaps.c (INFO fields that are missing), simulator.c (many seeds, the hunt for
+ * mutants), client_time.c (clocks and timers of clients), fence_book.c (whose a fence is),
+ * observers.c (those who watch locks), capacity.c (servers whose work takes time) and load.c
+ * (clients that start many calls at once, and what must be true then).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -29,6 +29,7 @@
 #define HF_SIM_SIM_H
 
 #include "clockwork.h"
+#include "gaps.h"
 #include "history.h"
 #include "observers.h"
 #include "parts.h"
@@ -62,6 +63,7 @@ typedef enum event_kind {
 struct world {
     clockwork run;
     sim_plan plan;
+    sim_gaps gaps;
     hf__url url;
     sim_server *server;
     sim_capacity capacity;
@@ -265,7 +267,7 @@ void fences_call_begins(world *world, sim_actor *actor);
 void fences_granted(world *world, int client, sim_actor *actor, sim_handle *handle);
 void fences_attached(world *world, int client, sim_handle *handle, const sim_token *token);
 uint64_t fences_highest(const sim_lock *lock);
-uint64_t fences_at_server(world *world, const sim_lock *lock); /* 0: none */
+uint64_t fences_by_name(world *world, const sim_lock *lock); /* 0: none */
 void fences_broken(world *world, int client, sim_query *query);
 void fences_write(world *world, int client, const sim_handle *handle, bool valid);
 void fences_before_fault(

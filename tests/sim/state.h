@@ -18,6 +18,7 @@ typedef struct sim_connection {
     int subscriptions;
     sim_denial denied;
     const char *forbidden[SIM_FORBIDDEN_MAX];
+    bool unnamed; /* it has asked who the server is, and was not told the run_id */
     uint64_t run; /* the process that it talks to: after a failover, one that is a replica now */
     sim_buffer in;
     sim_buffer out;
@@ -42,6 +43,8 @@ struct sim_server {
     uint64_t run;
     unsigned short random[3]; /* of scripts */
     bool replica;
+    unsigned hides;    /* GAP_... */
+    bool unnamed_call; /* the last script came over a connection that was not told the run_id */
     sim_bytes trouble;
     sim_change_script *change;
     const sim_watch *watch;

@@ -80,6 +80,8 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     memset(w, 0, sizeof(*w));
     clockwork_begin(&w->run, seed, TRACE_WIDTH, print_trace);
     plan_draw(&w->plan, seed);
+    if (!w->plan.permissions && w->plan.observers == 0)
+        gaps_begin(&w->gaps, seed);
     hf__url_parse("redis://node", &w->url, &error);
     w->history = history_new();
     w->server = sim_server_new();
@@ -91,6 +93,7 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     server_set_clock(w);
     w->sights.count = w->plan.observers;
     w->sights.locks = w->plan.locks;
+    sim_server_hide(w->server, gaps_draw(&w->gaps));
     fences_begin(w);
     queues_begin(w);
     ids_begin(w);

@@ -20,7 +20,7 @@ MUTABLE = {  # the program that must fail -> the mutants under which it must
     'ids_quorum': ['ids-no-jump', 'ids-minority', 'ids-unkept'],
     'majority': ['healed-counted', 'healed-same-round'],
     'majority_calls': ['release-granters'],
-    'standing': ['restarted-votes', 'floor-early'],
+    'standing': ['restarted-votes', 'floor-early', 'mute-trusted'],
     'vote': ['yield-decided', 'yield-old-id', 'inquire-dropped', 'silence-awaited', 'ticket-zero',
              'deaf-keeps'],
     'watchdog': ['pace-constant'],

@@ -196,10 +196,6 @@ static void raise_inside(pid_t (*how)(void))
 static void a_signal_handler_may_fork_in_the_middle_of_a_call(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_THREAD__
-    print_message("ThreadSanitizer takes the lock that fork() tries for a mistake\n");
-    skip();
-#endif
     tapped = wires_transport;
     tapped.write = write_and_raise;
     assert_true(signal(SIGUSR1, fork_here) != SIG_ERR);
@@ -218,6 +214,10 @@ int main(void)
         SEEING(whoever_had_the_mutex_is_not_waited_for),
         SEEING(a_signal_handler_may_fork_in_the_middle_of_a_call),
     };
+#ifdef __SANITIZE_THREAD__
+    print_message("ThreadSanitizer has locks of its own, which stay locked in such a child\n");
+    return 0;
+#endif
     wired_install_gate();
     alarm(50); /* what hangs is a failure */
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,6 +87,13 @@ static bool was_denied(const world *w, int node_index, int lock, int64_t since_n
     return false;
 }
 
+/* Releases reach no server that hides its run_id: its connections are refused. */
+static bool can_be_released(node *n, int64_t while_ns)
+{
+    bool hides = sim_server_hides(n->server, GAP_RUN_ID);
+    return !hides && (n->unnamed_ns == 0 || n->world->run.now_ns > n->unnamed_ns + while_ns);
+}
+
 /* A server that stood still for longer than a lease may hear of a hold when its client has long
  * given up releasing it; and one that has come back with an old copy has what is long over. */
 void leaks_check(world *w)
@@ -99,7 +106,7 @@ void leaks_check(world *w)
         (w->gave_up_ns > 0 && w->run.now_ns < w->gave_up_ns + while_ns))
         return;
     for (int i = 0; i < w->plan.nodes; i++)
-        for (int lock = 0; lock < w->plan.locks; lock++)
+        for (int lock = 0; lock < w->plan.locks && can_be_released(&w->nodes[i], while_ns); lock++)
             if (!was_denied(w, i, lock, w->run.now_ns - while_ns))
                 check_node(&w->nodes[i], lock);
 }

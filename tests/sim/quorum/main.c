@@ -52,7 +52,7 @@ static sim_figures figures(const world *w)
     X(steps) X(grants) X(contended) X(extends) X(losses) X(refusals) X(unknowns) X(overlaps) \
     X(nested) X(joined) X(fenced_writes) X(fenced_refusals) X(forgetting) X(rejoined)        \
     X(served_in_order) X(messages) X(ids_given) X(ids_outdated) X(ids_jumps)                 \
-    X(ids_unpromised) X(ids_twice) X(sights) X(sights_missed)
+    X(ids_unpromised) X(ids_twice) X(sights) X(sights_missed) X(hidden)
 /* clang-format on */
 
 static void add(const world *w)
@@ -81,9 +81,10 @@ static void print(sim_batch *batch)
     printf("  %lld re-entered, %lld joined; fenced register: %lld writes, %lld refused\n",
            (long long)t->nested, (long long)t->joined, (long long)t->fenced_writes,
            (long long)t->fenced_refusals);
-    printf("  servers forgot %lld times and voted again %lld times; where clocks jump: %lld "
-           "moments of overlap\n",
-           (long long)t->forgetting, (long long)t->rejoined, (long long)t->overlaps);
+    printf("  servers forgot %lld times, voted again %lld times and hid their run_id %lld times; "
+           "where clocks jump: %lld moments of overlap\n",
+           (long long)t->forgetting, (long long)t->rejoined, (long long)t->hidden,
+           (long long)t->overlaps);
     printf("  quiet worlds: %lld served in order; at most %lld script calls for an acquire\n",
            (long long)t->served_in_order, (long long)t->messages_max);
     printf(

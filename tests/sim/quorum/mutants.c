@@ -56,6 +56,8 @@ const mutant mutants[] = {
     {"look-storm", "an observer looks all the time", MUTANT(LOOK_STORM), .seeds = 500},
     {"observers-first", "renewals wait until observers have looked", MUTANT(OBSERVERS_FIRST),
      .seeds = 500},
+    {"mute-trusted", "a server that hides its run_id is one process", MUTANT(MUTE_TRUSTED),
+     .seeds = 500},
     {"ids-no-jump", "servers that have forgotten ids are believed", MUTANT(IDS_NO_JUMP), .seeds = 1,
      .scenario = "ids"},
     {"ids-minority", "ids that one server keeps are given out", MUTANT(IDS_MINORITY), .seeds = 1,

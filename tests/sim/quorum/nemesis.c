@@ -25,8 +25,10 @@ static bool is_afflicted(node *n)
 {
     const world *w = n->world;
     bool jumped = w->plan.kind == KIND_JUMPY && n->jumped_us != 0;
-    return n->down || n->dead || n->forgot || jumped || n->stalled_until_ns > w->run.now_ns ||
-           n->slow_until_ns > w->run.now_ns || !node_votes(n);
+    bool unnamed = sim_server_hides(n->server, GAP_RUN_ID); /* and has no vote */
+    return n->down || n->dead || n->forgot || jumped || unnamed ||
+           n->stalled_until_ns > w->run.now_ns || n->slow_until_ns > w->run.now_ns ||
+           !node_votes(n);
 }
 
 /* A server that may suffer something; NULL: enough of them do. */
@@ -160,6 +162,8 @@ static void server_faults(world *w)
     if (n == NULL)
         return;
     node_set_clock(n);
+    if (gaps_change(&w->gaps))
+        node_hide_fields(n);
     clocks(w, n);
     interruptions(w, n);
     if (!n->down)
@@ -309,6 +313,7 @@ int64_t nemesis_heal(world *w)
     for (int i = 0; i < w->plan.nodes; i++) {
         node *n = &w->nodes[i];
         n->slow_until_ns = 0;
+        sim_server_hide(n->server, 0);
         clean_up(n);
         if (!n->dead && n->stalled_until_ns > last_ns)
             last_ns = n->stalled_until_ns;

@@ -49,6 +49,19 @@ void node_free(node *n)
     sim_server_free(n->server);
 }
 
+void node_hide_fields(node *n)
+{
+    bool hid = sim_server_hides(n->server, GAP_RUN_ID);
+    sim_server_hide(n->server, gaps_draw(&n->world->gaps));
+    bool hides = sim_server_hides(n->server, GAP_RUN_ID);
+    if (hid || hides)
+        n->unnamed_ns = n->world->run.now_ns;
+    if (!hides)
+        return;
+    n->world->stats.hidden++;
+    world_log(n->world, "server %d: hides its run_id", n->index);
+}
+
 void node_restart(node *n, const sim_image *image, const char *with)
 {
     world *w = n->world;
@@ -56,6 +69,7 @@ void node_restart(node *n, const sim_image *image, const char *with)
     net_break_all(n, draw(w, 5) > 0);
     node_set_clock(n);
     sim_server_restart(n->server, image);
+    node_hide_fields(n);
     n->capacity.free_ns = 0;
     n->down = true;
     world_schedule(w, (sim_event){.kind = EVENT_NODE_UP, .node = n->index},

@@ -216,10 +216,20 @@ static void check_messages_again(node *n, const char *sha1, const hf__slice *arg
             world_fail(w, "client %d may have messages at %d again, and does without", i, n->index);
 }
 
+/* Who was not told the run_id cannot tell when the server is another one. What it asks before it
+ * knows is whether it has permission. */
+static void check_named(const node *n, const char *sha1)
+{
+    if (sim_server_ran_unnamed(n->server) &&
+        strcmp(sha1, hf__scripts[HF__SCRIPT_PERMISSIONS].sha1) != 0)
+        world_fail(n->world, "server %d serves somebody who was told no run_id", n->index);
+}
+
 void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int count)
 {
     node *n = arg;
     const actor *counted = NULL;
+    check_named(n, sha1);
     for (int i = 0; i < count; i++) {
         actor *a = actor_of(n->world, arguments[i].bytes, arguments[i].length);
         heal_ran(n, sha1, arguments[i]);

@@ -33,6 +33,7 @@
 #include "clockwork.h"
 #include "core/ids.h"
 #include "fence_book.h"
+#include "gaps.h"
 #include "load.h"
 #include "observers.h"
 #include "permits.h"
@@ -83,8 +84,9 @@ typedef struct node {
     sim_capacity capacity;
     sim_watch watch;
     bool down;
-    bool dead;   /* for the whole run */
-    bool forgot; /* it was restarted without all of its memory, and has no vote since */
+    bool dead;          /* for the whole run */
+    bool forgot;        /* it was restarted without all of its memory, and has no vote since */
+    int64_t unnamed_ns; /* when it last hid its run_id: nobody could release anything there */
     int64_t stalled_until_ns, slow_until_ns;
     int64_t rate_ppm, offset_us;
     int64_t jumped_us;   /* of its offset: what is not right */
@@ -252,12 +254,14 @@ typedef struct stats {
     int64_t ids_given, ids_outdated, ids_jumps, ids_unpromised, ids_twice;
     int64_t sights, sights_missed;
     int64_t messages, messages_max; /* of acquires that were granted */
+    int64_t hidden;                 /* how often a server began to hide its run_id */
     int64_t faults[FAULT_COUNT];
 } stats;
 
 struct world {
     clockwork run;
     plan plan;
+    sim_gaps gaps;
     hf__url urls[NODES_MAX];
     node nodes[NODES_MAX];
     client clients[CLIENTS_MAX];
@@ -293,7 +297,8 @@ void node_free(node *node);
 int64_t node_now_us(const node *node);
 int64_t node_error_us(const node *node); /* of its clock */
 void node_set_clock(node *node);
-bool node_votes(node *node); /* by what it has written down */
+bool node_votes(node *node);       /* by what it has written down */
+void node_hide_fields(node *node); /* others, from now on, if that is in this run */
 void node_restart(node *node, const sim_image *image, const char *with);
 const char *node_held_as(node *node, int lock); /* NULL: it is free */
 /* Whether the hold with this label has the lock there, at this moment of the server's clock. */

@@ -118,6 +118,8 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     world_begin(w, seed, &p, print_trace);
     for (int i = 0; i < p.nodes && p.permissions; i++)
         prober_put(w->nodes[i].server);
+    if (p.kind != KIND_QUIET && !p.permissions && p.observers == 0)
+        gaps_begin(&w->gaps, seed);
     begin_clients(w);
     if (p.kind == KIND_QUIET)
         observers_settle(w, false);
