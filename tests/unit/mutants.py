@@ -29,11 +29,10 @@ FIRST = 'vote-twice'  # in mutant.h: those before it have nothing to do with a q
 SECONDS = 60
 
 
-def quorum_mutants():
+def all_mutants():
     path = os.path.join(os.path.dirname(__file__), '../../src/base/mutant.h')
     names = re.findall(r'^    HF__MUTANT_(\w+)', open(path, encoding='utf-8').read(), re.M)
-    names = [name.lower().replace('_', '-') for name in names]
-    return names[names.index(FIRST):]
+    return [name.lower().replace('_', '-') for name in names]
 
 
 def run(folder, program, mutant=None):
@@ -66,8 +65,9 @@ def main(folder):
             instead = 'SURVIVED' if passed or failed else 'NOT CAUGHT: ' + output
             print('%-22s %-14s %s' % (mutant, program, caught[0] if caught else instead))
             faults += not caught
-    expected, known = quorum_mutants(), [name for names in MUTABLE.values() for name in names]
-    for name in sorted(set(expected) ^ set(known)):
+    every, known = all_mutants(), [name for names in MUTABLE.values() for name in names]
+    of_quorum = every[every.index(FIRST):]
+    for name in sorted((set(of_quorum) - set(known)) | (set(known) - set(every))):
         print('%-22s %-14s %s' % (name, '-', 'is in mutant.h, or here, and not in both'))
         faults += 1
     print('%d mutants, %d faults' % (len(known), faults))
