@@ -23,6 +23,15 @@ enum {
     HF__MUTANT_RENEW_LOST,        /* the watchdog goes on renewing a lost hold */
     HF__MUTANT_NO_JEOPARDY,       /* nobody is warned */
     HF__MUTANT_IGNORE_MAX_HOLD,   /* renewals never stop */
+    HF__MUTANT_RENEWALS_WAIT,     /* renewals wait behind everything else of their link */
+    HF__MUTANT_SILENT_SINCE_SENT, /* the reply timeout counts from the oldest request */
+    HF__MUTANT_FLIGHT_UNBOUNDED,  /* any number of calls may be in flight */
+    HF__MUTANT_WINDOW_WIDE,       /* and hundreds before the pace of the server is known */
+    HF__MUTANT_NOT_HELD_BACK,     /* new acquires go on while renewals are late */
+    HF__MUTANT_LAG_PER_LINK,      /* and over other links of the same server */
+    HF__MUTANT_LATE_FLOOD,        /* late renewals wait at the server, not here */
+    HF__MUTANT_LAG_REMEMBERED,    /* renewals stay late until there is another one */
+    HF__MUTANT_PACE_CONSTANT,     /* so many renewals leave in a second, however many are due */
     HF__MUTANT_SIDE_KEYS_SHARED,  /* "x" and "{x}" have the same side keys */
     HF__MUTANT_REENTRY_STALE,     /* a hold that has ended is re-entered */
     HF__MUTANT_RELEASE_FIRST,     /* the first handle that is given back releases for all */

@@ -44,6 +44,7 @@ void hf__link_init(hf__server *server, int index)
     hf__list_init(&link->waiting);
     hf__list_init(&link->held_back);
     hf__list_init(&link->in_flight);
+    hf__flow_init(link);
 }
 
 void hf__link_free(hf__link *link)

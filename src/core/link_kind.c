@@ -3,6 +3,7 @@
  * many links for requests as the configuration says, and behind them one for messages from the
  * server (push.c), over which no request goes, and a careful one, for acquires that replicas must
  * acknowledge (replicas.c). Everything that all of them do alike is in link.c. */
+#include "base/mutant.h"
 #include "core/state.h"
 
 /* ---- Links for requests ---- */
@@ -26,7 +27,9 @@ static void check_oldest(hf__link *link)
     hf__node *oldest = hf__list_first(&link->in_flight);
     if (oldest == NULL)
         return;
-    hf__instant since = hf__later(HF__ENTRY(oldest, hf__request, node)->sent, link->unheard);
+    hf__instant since = HF__ENTRY(oldest, hf__request, node)->sent;
+    if (!HF__MUTANT(SILENT_SINCE_SENT))
+        since = hf__later(since, link->unheard);
     hf__instant due = hf__after(since, link->core->config.reply_timeout);
     if (hf__before(link->core->now, due))
         hf__timer_set(&link->core->timers, &link->timer, due);

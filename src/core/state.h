@@ -229,6 +229,11 @@ typedef struct hf__link_kind { /* what links of different use do differently; se
     void (*down)(hf__link *link);
 } hf__link_kind;
 
+typedef struct hf__pace { /* of a server, as measured */
+    hf__span busy;        /* it took so long */
+    size_t answers;       /* for so many, lately */
+} hf__pace;
+
 struct hf__link {
     hf__core *core;
     hf__server *server;
@@ -242,10 +247,10 @@ struct hf__link {
     hf__list waiting;   /* and then these, as far as the window allows; see flow.c */
     hf__list held_back; /* new acquires, while renewals are late */
     hf__list in_flight;
-    size_t calls;        /* of those in flight, how many are no renewals */
-    hf__span cost;       /* of such a call at the server, as measured; 0: not yet */
-    bool behind;         /* renewals are late, or were just now; it has been logged */
-    hf__instant calm_at; /* until then */
+    size_t calls;  /* of those in flight, how many are no renewals, */
+    size_t window; /* and how many may be; see flow.c */
+    hf__pace call_pace;
+    hf__pace renewal_pace;
     hf__timer timer;
     hf__timer renew_timer;                    /* to look at the renewals */
     hf__wheel renewals;                       /* those that are planned */
@@ -284,6 +289,8 @@ struct hf__server {
     unsigned push_denials;  /* in a row, */
     hf__instant push_again; /* and when to try again */
     hf__instant next_round; /* of renewals, over whichever link: not before */
+    bool behind;            /* renewals are late, or were just now; it has been logged */
+    hf__instant calm_at;    /* until then */
 
     /* Of a quorum; see standing.c. */
     char run_id[41];         /* of the process that it is now, as far as we know */
@@ -520,6 +527,7 @@ bool hf__link_expects(const hf__link *link); /* an answer or message is to come 
 void hf__link_stamp_late(hf__link *link);    /* what the mutant SENT_AFTER left unstamped */
 
 /* flow.c: what may be in flight, and in which order requests leave */
+void hf__flow_init(hf__link *link);
 hf__list *hf__flow_list(hf__link *link, const hf__request *request); /* where it is to wait */
 /* The list of which the first is to leave now; NULL: none is. */
 hf__list *hf__flow_next(hf__link *link);
@@ -528,6 +536,9 @@ bool hf__flow_holds_back(const hf__request *request); /* it must wait for late r
 void hf__flow_let_in(hf__link *link);                 /* what was held back, as it may be */
 /* An answer to that request has come; it is still counted as in flight. */
 void hf__flow_answered(hf__link *link, const hf__request *request);
+/* How many renewals the server answers within that time, or at least a call of them; SIZE_MAX: that
+ * is not known. */
+size_t hf__flow_renewals_within(const hf__link *link, hf__span time);
 void hf__flow_trouble(const hf__link *link, hf_error *why); /* why a request was not sent in time */
 
 void hf__link_answer(hf__link *link, const hf__reply *reply); /* the oldest in flight */

@@ -13,7 +13,8 @@
  * The pace follows what is due: when more renewals are overdue than would leave at the usual pace
  * within a sixteenth of their interval, they leave faster, so that all of them leave within that
  * time, however many there are. If the server does not answer at that rate, no more leave once the
- * first of those under way is late by an eighth; that also holds back new acquires, see flow.c.
+ * first of those under way is late by an eighth, but what the server answers within that time (or
+ * one call); that also holds back new acquires, see flow.c.
  *
  * Holds whose renewal was refused alone (split.c) have a list of their own. A few of them go with
  * each round, each in a call of its own and behind the others, which they must not delay.
@@ -65,16 +66,44 @@ static hf__span lag_of(const hf__list *holds, hf__instant now)
     return late.ns > first->watch.interval.ns / LATE_DIVISOR ? late : hf__span_ms(0);
 }
 
-hf__span hf__watch_lag(const hf__link *link)
+static hf__span longer(hf__span a, hf__span b)
 {
-    hf__span overdue = lag_of(&link->overdue, link->core->now);
-    hf__span under_way = lag_of(&link->under_way, link->core->now);
-    return overdue.ns > under_way.ns ? overdue : under_way;
+    return a.ns > b.ns ? a : b;
 }
 
-static bool has_room(const hf__link *link)
+static hf__span own_lag(const hf__link *link)
 {
-    return link->under_way.count < ROUND_MAX || lag_of(&link->under_way, link->core->now).ns == 0;
+    hf__instant now = link->core->now;
+    return longer(lag_of(&link->overdue, now), lag_of(&link->under_way, now));
+}
+
+/* The links to a server share what it can do. Over one that answers, and is late all the same, the
+ * server is found to be slow; one that is silent is a matter of its connection. */
+hf__span hf__watch_lag(const hf__link *link)
+{
+    hf__span lag = own_lag(link);
+    for (int i = 0; i < link->core->config.links; i++) {
+        const hf__link *other = &link->server->links[i];
+        hf__span late = other != link ? own_lag(other) : hf__span_ms(0);
+        if (HF__MUTANT(LAG_PER_LINK))
+            break;
+        if (late.ns > hf__between(other->unheard, link->core->now).ns)
+            lag = longer(lag, late);
+    }
+    return lag;
+}
+
+/* How many of those that are overdue may leave now. What is late already waits here, not at the
+ * server: the lease counts from when a renewal leaves. */
+static size_t room(const hf__link *link)
+{
+    const hf_hold *first = first_of(&link->overdue); /* NULL: only some that were refused */
+    if (first == NULL || hf__watch_lag(link).ns == 0 || HF__MUTANT(LATE_FLOOD))
+        return ROUND_MAX;
+    hf__span time = {first->watch.interval.ns / PACE_DIVISOR};
+    size_t most = hf__flow_renewals_within(link, time);
+    most = most < ROUND_MAX ? most : ROUND_MAX;
+    return link->under_way.count < most ? most : 0;
 }
 
 static size_t count_overdue(const hf__link *link)
@@ -122,7 +151,7 @@ static void unplan(hf_hold *hold)
         hf__list_remove(&link->under_way, &hold->watch.plan.node);
         break;
     }
-    if (hold->renewal > HF__PLANNED && (count_overdue(link) > 0 || link->held_back.count > 0))
+    if (hold->renewal > HF__PLANNED && (count_overdue(link) > 0 || link->server->behind))
         arm(link, link->core->now); /* there is room again */
     hold->renewal = HF__RENEWAL_NONE;
 }
@@ -177,7 +206,7 @@ static hf__span pace_for(size_t overdue, hf__span time)
     if (overdue == 0)
         return usual;
     hf__span needed = {time.ns / calls_for(overdue, HF__BATCH_MAX)};
-    return needed.ns < usual.ns ? needed : usual;
+    return needed.ns < usual.ns && !HF__MUTANT(PACE_CONSTANT) ? needed : usual;
 }
 
 static size_t enqueue_alone(hf__link *link)
@@ -189,7 +218,7 @@ static size_t enqueue_alone(hf__link *link)
 }
 
 /* Plain ones first and the others behind them, because calls are made of neighbours. */
-static void send_round(hf__link *link)
+static void send_round(hf__link *link, size_t most)
 {
     hf__instant now = link->core->now;
     const hf_hold *first = first_of(&link->overdue); /* NULL: only some that were refused */
@@ -201,8 +230,7 @@ static void send_round(hf__link *link)
         continue;
     hf__span pace = pace_for(link->overdue.count, (hf__span){interval.ns / PACE_DIVISOR});
     bool is_long = link->overdue.count > HF__BATCH_MAX;
-    while (plain_count + other_count < ROUND_MAX && other_count < SLOW_MAX &&
-           link->overdue.count > 0) {
+    while (plain_count + other_count < most && other_count < SLOW_MAX && link->overdue.count > 0) {
         hf_hold *hold = take_overdue(link, &link->overdue);
         if (!hf__request_is_plain(hold)) {
             others[other_count++] = hold;
@@ -227,14 +255,17 @@ void hf__watch_note_lag(hf__link *link)
 {
     hf__instant now = link->core->now;
     hf__span lag = hf__watch_lag(link);
-    bool was_behind = link->behind;
+    hf__server *server = link->server;
+    bool was_behind = server->behind;
     if (lag.ns > 0)
-        link->calm_at = hf__after(now, hf__span_ms(CALM_MS));
-    link->behind = lag.ns > 0 || (was_behind && hf__before(now, link->calm_at));
-    if (link->behind == was_behind)
+        server->calm_at = hf__after(now, hf__span_ms(CALM_MS));
+    server->behind = lag.ns > 0 || (was_behind && hf__before(now, server->calm_at));
+    if (server->behind && !HF__MUTANT(LAG_REMEMBERED))
+        arm(link, server->calm_at); /* perhaps there is no renewal by then */
+    if (server->behind == was_behind)
         return;
-    link->core->overloads += link->behind;
-    if (link->behind)
+    link->core->overloads += server->behind;
+    if (server->behind)
         hf__log(link->core, HF_LOG_WARNING,
                 "renewals at %s are %lld ms late; new locks wait until they are on time",
                 link->server->url->display, (long long)hf__span_to_ms(lag));
@@ -248,14 +279,15 @@ void hf__watch_renewals(hf__link *link)
     hf__instant now = link->core->now;
     while (take_due(link, now))
         continue;
-    if (count_overdue(link) > 0 && has_room(link) && !hf__before(now, next_round(link)))
-        send_round(link);
-    if (count_overdue(link) > 0 && has_room(link))
+    if (count_overdue(link) > 0 && room(link) > 0 && !hf__before(now, next_round(link)))
+        send_round(link, room(link));
+    if (count_overdue(link) > 0 && room(link) > 0)
         arm(link, now);
     arm(link, hf__wheel_next(&link->renewals));
     hf__watch_note_lag(link);
-    if (link->held_back.count > 0)
-        hf__link_pump(link);
+    for (int i = 0; i < link->core->config.links; i++)
+        if (link->server->links[i].held_back.count > 0)
+            hf__link_pump(&link->server->links[i]);
 }
 
 /* ---- State ---- */

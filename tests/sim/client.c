@@ -52,6 +52,9 @@ static void carry_out(world *w, int index, const hf__action *action)
     sim_client *c = &w->clients[index];
     switch (action->kind) {
     case HF__ACTION_CLOSE:
+        if (c->links[action->link] > 0)
+            load_closes(w, c->core, index, action->link,
+                        w->wires[c->links[action->link] - 1].heard_ns);
         net_close(w, index, action->link);
         break;
     case HF__ACTION_CONNECT:
@@ -66,6 +69,7 @@ static void carry_out(world *w, int index, const hf__action *action)
         for (int i = 0; i < w->plan.actors; i++)
             if (action->call == &c->actors[i].call)
                 actor_call_done(w, index, i);
+        (void)load_done(w, &c->load, index, action->call);
         if (action->call == &c->query.call)
             query_done(w, index);
         if (action->call == &c->prober.call)
@@ -77,12 +81,20 @@ static void carry_out(world *w, int index, const hf__action *action)
     }
 }
 
+/* The core runs no timer when bytes have come; the driver ticks when it has read all there are, and
+ * then the core knows what is true now. So nobody is told anything while a timer is due. */
+static bool is_due(const world *w, const sim_client *c)
+{
+    return !hf__before(client_now(w, c), hf__core_wake(c->core));
+}
+
 static void tell(world *w, int index)
 {
     sim_client *c = &w->clients[index];
     hf__tell next;
-    while (!c->telling && hf__core_next_tell(c->core, &next)) {
-        states_told(w, index, &next);
+    while (!c->telling && !is_due(w, c) && hf__core_next_tell(c->core, &next)) {
+        if (!load_told(w, &c->load, index, &next))
+            states_told(w, index, &next);
         if (draw(w, 40) == 0 && !w->finished) {
             sim_event back = {.kind = EVENT_TOLD, .index = index, .generation = c->generation};
             c->telling = true;
@@ -176,6 +188,21 @@ void client_start(world *w, int index)
         actor_begin(w, index, i);
     clerks_begin(w, index);
     observers_begin(w, index);
+    c->load = (sim_load){.plan = &w->plan.load, .core = c->core, .client_id = c->config.client_id};
+    load_begin(w, &c->load, index);
+}
+
+bool world_takes_load(const world *w)
+{
+    return !w->healing;
+}
+
+void world_schedule_load(world *w, int index, int64_t delay_ns)
+{
+    sim_event event = {.kind = EVENT_LOAD, .index = index};
+    event.generation = w->clients[index].generation;
+    if (!w->quiet)
+        world_schedule(w, event, delay_ns);
 }
 
 void client_free(sim_client *c)
@@ -193,6 +220,7 @@ void client_free(sim_client *c)
     c->held = 0;
     observers_free((observer_site){.observers = c->observers});
     query_free(&c->query);
+    load_free(&c->load);
     prober_free(&c->prober);
     clerks_free(c);
 }
@@ -253,9 +281,8 @@ static void resume(world *w, int index)
 static void wake(world *w, int index)
 {
     sim_client *c = &w->clients[index];
-    hf__instant now = {client_clock_ns(c, w->run.now_ns)};
     c->timer.wakes_ns = INT64_MAX;
-    if (!hf__before(now, hf__core_wake(c->core)))
+    if (is_due(w, c))
         client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
     else
         schedule_wake(w, index); /* its timer has moved, or the clock is a bit behind */
@@ -282,6 +309,9 @@ static void run(world *w, const sim_event *event)
         break;
     case EVENT_KEEPER:
         actor_give_back_kept(w, event->index, event->actor);
+        break;
+    case EVENT_LOAD:
+        load_go_on(w, &c->load, event->index);
         break;
     case EVENT_CLERK:
         clerk_go_on(w, event->index, event->actor);

@@ -23,6 +23,7 @@ typedef struct sim_event {
     int node;       /* where there are several */
     int index;      /* client or wire */
     int actor;
+    bool worked;         /* to a server with a capacity: it has done the work; see capacity.h */
     uint64_t generation; /* of the client or wire it was meant for */
     char *bytes;
     size_t count;

@@ -126,6 +126,22 @@ const sim_mutant mutants[] = {
     {"max-hold-ignored", "renewals do not stop", 500, .first = 9,
      .core = HF__MUTANT_IGNORE_MAX_HOLD},
 
+    /* Under load. */
+    {"renewals-wait", "renewals wait behind everything", 500, .first = 61,
+     .core = HF__MUTANT_RENEWALS_WAIT},
+    {"silent-since-sent", "a slow server is taken for dead", 500,
+     .core = HF__MUTANT_SILENT_SINCE_SENT},
+    {"flight-unbounded", "any number of calls are in flight", 500, .first = 40,
+     .core = HF__MUTANT_FLIGHT_UNBOUNDED},
+    {"not-held-back", "acquires go on while renewals are late", 500, .first = 82,
+     .core = HF__MUTANT_NOT_HELD_BACK},
+    {"lag-per-link", "acquires go on over another link", 500, .first = 82,
+     .core = HF__MUTANT_LAG_PER_LINK},
+    {"late-flood", "late renewals all leave at once", 1000, .first = 229,
+     .core = HF__MUTANT_LATE_FLOOD},
+    {"lag-remembered", "an overload is never over", 500, .first = 39,
+     .core = HF__MUTANT_LAG_REMEMBERED},
+
     {"revoke-unheard", "renewals do not bring a request to give up", 1000, .first = 226,
      .edits = {EDIT("renew", "remaining > 0 and '#revoked' or '#broken'", "'#broken'")}},
     {"refresh-overlooks", "a refresh does not look for notes", 1000, .first = 191,

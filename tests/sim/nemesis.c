@@ -39,6 +39,7 @@ static void restart(world *w, const sim_image *image, const char *with)
     server_set_clock(w);
     sim_server_restart(w->server, image);
     hide_fields(w);
+    w->capacity.free_ns = 0;
     w->server_runs++;
     w->server_down = true;
     world_schedule(w, (sim_event){.kind = EVENT_SERVER_UP}, MS(draw_between(w, 1, 400)));

@@ -250,6 +250,8 @@ static void to_client(world *w, sim_event *event, hf__event_kind kind)
                             .wall = {server_now_us(w)},
                             .reason = "broken"};
     client_step(w, index, &core_event);
+    if (client->alive && (kind == HF__EVENT_CONNECTED || load_answered(client->core, link)))
+        wire->heard_ns = w->run.now_ns;
 }
 
 /* A paused party gets its events when it goes on. */
@@ -262,6 +264,8 @@ static bool postponed(world *w, sim_event *event)
         until_ns = w->server_paused_until_ns;
     else if (client->alive && client->paused && client->generation == wire->client_generation)
         until_ns = client->resumes_ns;
+    if (event->kind == EVENT_SERVER_END && wire->worked_ns > until_ns)
+        until_ns = wire->worked_ns;
     if (until_ns <= w->run.now_ns)
         return false;
     sim_event again = *event;
@@ -291,7 +295,10 @@ void net_handle(world *w, sim_event *event)
         to_client(w, event, HF__EVENT_DISCONNECTED);
         break;
     case EVENT_TO_SERVER:
-        to_server(w, event);
+        if (w->capacity.limited && !event->worked)
+            wire->worked_ns = capacity_queue(w, &w->capacity, event);
+        else
+            to_server(w, event);
         break;
     case EVENT_TO_CLIENT:
         if (wire->client_open)

@@ -10,6 +10,7 @@
 #include "client_time.h"
 #include "core/core.h"
 #include "fence_book.h"
+#include "load.h"
 #include "observers.h"
 #include "permits.h"
 #include "plan.h"
@@ -46,6 +47,8 @@ typedef struct sim_wire {
     bool client_open, server_open;
     bool half_open;
     int64_t last_to_server_ns, last_to_client_ns; /* arrivals are in order */
+    int64_t worked_ns; /* when the server has done what arrived; see capacity.h */
+    int64_t heard_ns;  /* when the client last heard something */
 } sim_wire;
 
 typedef enum actor_state {
@@ -184,6 +187,7 @@ typedef struct sim_client {
     sim_actor actors[ACTORS_MAX];
     sim_query query;
     sim_clerk clerks[CLERKS_MAX];
+    sim_load load;
     hf__call close_call;
 } sim_client;
 

@@ -60,6 +60,30 @@ static void draw_clerks(sim_plan *plan, uint64_t *random)
     plan->begins_again = hf__random_below(random, 2) == 0;
 }
 
+/* Leases and timeouts that the server can serve. Where no hold may be lost, nothing happens that
+ * would excuse a loss. */
+static void fit_to_load(sim_plan *plan, uint64_t *random)
+{
+    static const sim_fault kept[] = {FAULT_CANCEL, FAULT_LOOK, FAULT_REVOKE, FAULT_THREAD_END};
+    double chances[FAULT_COUNT] = {0};
+    plan->very_late = true; /* what waits for a busy server may */
+    plan->observers = 0;
+    if (!load_keeps_all(&plan->load))
+        return;
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        chances[kept[i]] = highest[kept[i]];
+    memcpy(plan->chance, chances, sizeof(chances));
+    plan->beyond = plan->tokens = false;
+    plan->id_clerks = plan->stock_clerks = 0;
+    plan->lease_min_ms = plan->lease_usual_ms = plan->load.lease_ms;
+    plan->lease_max_ms = plan->load.lease_ms + 500;
+    plan->fence_keep_ms = 1000000; /* long, as usual: else every other renewal costs three times */
+    plan->reply_timeout_ms = between(random, 500, 1500);
+    plan->call_timeout_ms = plan->reply_timeout_ms + between(random, 0, 2000);
+    if (plan->load.kind == LOAD_GROWS)
+        plan->duration_ns = MS(10 * plan->load.lease_ms);
+}
+
 /* Several locks over one connection, whose renewals share calls, and nothing that would excuse the
  * loss of one. */
 static void draw_permissions(sim_plan *plan)
@@ -154,4 +178,8 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     draw_swarm(plan, &random);
     if (permits_rule(seed))
         draw_permissions(plan);
+    else
+        load_draw(&plan->load, seed, plan->clients, plan->links);
+    if (plan->load.kind != LOAD_NONE)
+        fit_to_load(plan, &random);
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "load.h"
+
 typedef enum sim_fault {
     FAULT_DELAY,        /* a message, perhaps beyond a lease */
     FAULT_CUT,          /* a connection, after any byte; what is on the way may still arrive */
@@ -76,6 +78,7 @@ typedef struct sim_plan {
     int links;
     int checks; /* of servers: 0 those of the library, 1 all, as warnings, 2 only of replicas */
     double chance[FAULT_COUNT]; /* of one occasion; 0: not in this run */
+    load_plan load;
     int64_t duration_ns;
 } sim_plan;
 

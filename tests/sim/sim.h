@@ -14,8 +14,9 @@
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
  * events, the trace), gaps.c (INFO fields that are missing), simulator.c (many seeds, the hunt for
- * mutants), client_time.c (clocks and timers of clients), fence_book.c (whose a fence is) and
- * observers.c (those who watch locks).
+ * mutants), client_time.c (clocks and timers of clients), fence_book.c (whose a fence is),
+ * observers.c (those who watch locks), capacity.c (servers whose work takes time) and load.c
+ * (clients that start many calls at once, and what must be true then).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -47,6 +48,7 @@ typedef enum event_kind {
     EVENT_RESUME,     /* client */
     EVENT_KEEPER,     /* client, handle in `actor`: who keeps it gives it back */
     EVENT_QUERY,      /* client: goes on with what it asks */
+    EVENT_LOAD,       /* client: starts and ends calls */
     EVENT_CLERK,      /* client, clerk in `actor`: goes on with the next thing */
     EVENT_TOLD,       /* client: a callback returns */
     EVENT_SEEN,       /* client: a callback of an observer returns */
@@ -64,6 +66,7 @@ struct world {
     sim_gaps gaps;
     hf__url url;
     sim_server *server;
+    sim_capacity capacity;
     bool server_down;
     uint64_t server_runs; /* processes; the first is 1 */
     int64_t server_paused_until_ns;

@@ -238,6 +238,9 @@ void states_told(world *w, int index, const hf__tell *tell)
     if ((event->state == HF_LOST) != (left.ns == 0))
         world_fail(w, "client %d.%d: told %s with %lld ms left", index, h->actor, state,
                    (long long)hf__span_to_ms(left));
+    if (event->state == HF_LOST && load_keeps(&w->plan.load, h->real))
+        world_fail(w, "client %d.%d: lost %s: %s", index, h->actor, lock_names[h->wish.lock],
+                   event->text);
     w->stats.jeopardies += event->state == HF_JEOPARDY && h->told_state == HF_SAFE;
     w->stats.told_lost += event->state == HF_LOST;
     w->stats.revoked += event->reason == HF_REASON_REVOKED;

@@ -28,6 +28,7 @@ void world_handle(world *w, sim_event *event)
     case EVENT_START:
     case EVENT_KEEPER:
     case EVENT_QUERY:
+    case EVENT_LOAD:
     case EVENT_CLERK:
     case EVENT_TOLD:
     case EVENT_SEEN:
@@ -85,6 +86,7 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     w->history = history_new();
     w->server = sim_server_new();
     w->server_runs = 1;
+    w->capacity = w->plan.load.capacity;
     sim_server_set_change(w->server, active_mutant != NULL ? mutant_change_script : NULL);
     w->server_rate_ppm = draw_between(w, -4500, 4500);
     w->server_offset_us = 1700000000000000 + draw_between(w, 0, 1000000000);
@@ -119,6 +121,9 @@ void world_run(world *w, uint64_t seed, bool print_trace)
     nemesis_heal(w);
     /* Longer than the latest message and its lease. */
     world_run_until(w, w->run.now_ns + MS(8000), NULL);
+    for (int i = 0; i < w->plan.clients; i++)
+        load_check_rest(w, &w->clients[i].load, i);
+    capacity_end(&w->capacity);
     if (w->plan.observers > 0) /* each has asked again */
         world_run_until(w, w->run.now_ns + MS(11000), NULL);
     w->resting = false;

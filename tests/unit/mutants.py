@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whether the unit tests of a quorum notice its deliberate bugs (src/base/mutant.h):
+"""Whether the unit tests of a quorum, and of load, notice deliberate bugs (src/base/mutant.h):
 
   mutants.py FOLDER        FOLDER has the programs mutable_*; see CMakeLists.txt
 
@@ -16,22 +16,23 @@ import sys
 MUTABLE = {  # the program that must fail -> the mutants under which it must
     'ballot': ['vote-twice', 'late-grant-kept', 'deadline-first'],
     'ballot_fence': ['fence-not-raised', 'fence-unheld'],
+    'flow': ['window-wide'],
     'ids_quorum': ['ids-no-jump', 'ids-minority', 'ids-unkept'],
     'majority': ['healed-counted', 'healed-same-round'],
     'majority_calls': ['release-granters'],
     'standing': ['restarted-votes', 'floor-early', 'mute-trusted'],
     'vote': ['yield-decided', 'yield-old-id', 'inquire-dropped', 'silence-awaited', 'ticket-zero',
              'deaf-keeps'],
+    'watchdog': ['pace-constant'],
 }
 FIRST = 'vote-twice'  # in mutant.h: those before it have nothing to do with a quorum
 SECONDS = 60
 
 
-def quorum_mutants():
+def all_mutants():
     path = os.path.join(os.path.dirname(__file__), '../../src/base/mutant.h')
     names = re.findall(r'^    HF__MUTANT_(\w+)', open(path, encoding='utf-8').read(), re.M)
-    names = [name.lower().replace('_', '-') for name in names]
-    return names[names.index(FIRST):]
+    return [name.lower().replace('_', '-') for name in names]
 
 
 def run(folder, program, mutant=None):
@@ -64,8 +65,9 @@ def main(folder):
             instead = 'SURVIVED' if passed or failed else 'NOT CAUGHT: ' + output
             print('%-22s %-14s %s' % (mutant, program, caught[0] if caught else instead))
             faults += not caught
-    expected, known = quorum_mutants(), [name for names in MUTABLE.values() for name in names]
-    for name in sorted(set(expected) ^ set(known)):
+    every, known = all_mutants(), [name for names in MUTABLE.values() for name in names]
+    of_quorum = every[every.index(FIRST):]
+    for name in sorted((set(of_quorum) - set(known)) | (set(known) - set(every))):
         print('%-22s %-14s %s' % (name, '-', 'is in mutant.h, or here, and not in both'))
         faults += 1
     print('%d mutants, %d faults' % (len(known), faults))

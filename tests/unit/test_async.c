@@ -344,7 +344,8 @@ static void requests_pile_up_for_one_write(void **state)
     assert_int_equal(atomic_load(&writes), 1); /* the first one, over an idle connection */
     for (int i = 0; i < MANY; i++)
         wait_until_told(client, &all[i].back);
-    assert_in_range(atomic_load(&writes), 3, 8); /* and the other acquires, and the releases */
+    /* And the other acquires, first a few of them, then more; and the releases. */
+    assert_in_range(atomic_load(&writes), 3, 12);
     release(&all[MANY].hold, HF_OK);
     close_any(client);
     own_loop = false;

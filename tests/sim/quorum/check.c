@@ -107,6 +107,8 @@ static void check_handle(world *w, int index, handle *h)
     if (!valid && !h->lost) {
         check_own_fault(w, index, h);
         check_lost(w, index, h);
+        if (load_keeps(&w->plan.load, h->real))
+            world_fail(w, "client %d.%d: lost %s", index, h->actor, lock_names[h->wish.lock]);
     }
     h->lost |= !valid;
     if (!valid)

@@ -23,6 +23,14 @@ static void schedule_wake(world *w, int index)
     timer_set(w, &c->timer, client_now(w, c), hf__core_wake(c->core), wake);
 }
 
+static void check_silence(world *w, int index, int link)
+{
+    const client *c = &w->clients[index];
+    const node *n = &w->nodes[hf__core_server(c->core, link)];
+    if (c->links[link] > 0)
+        load_closes(w, c->core, index, link, n->wires[c->links[link] - 1].heard_ns);
+}
+
 void client_probe(world *w, int index)
 {
     client *c = &w->clients[index];
@@ -44,6 +52,7 @@ static void carry_out(world *w, int index, const hf__action *action)
     client *c = &w->clients[index];
     switch (action->kind) {
     case HF__ACTION_CLOSE:
+        check_silence(w, index, action->link);
         net_close(w, index, action->link);
         break;
     case HF__ACTION_CONNECT:
@@ -58,6 +67,7 @@ static void carry_out(world *w, int index, const hf__action *action)
         for (int i = 0; i < w->plan.actors; i++)
             if (action->call == &c->actors[i].call)
                 actor_call_done(w, index, i);
+        (void)load_done(w, &c->load, index, action->call);
         if (action->call == &c->reserver.call)
             ids_call_done(w, index);
         if (action->call == &c->prober.call)
@@ -66,7 +76,12 @@ static void carry_out(world *w, int index, const hf__action *action)
     }
 }
 
-/* Everything is told at once, and nobody listens. */
+static bool is_due(const world *w, const client *c)
+{
+    return !hf__before(client_now(w, c), hf__core_wake(c->core));
+}
+
+/* Everything is told at once, when no timer is due that may change it, and nobody listens. */
 static void pump(world *w, int index)
 {
     client *c = &w->clients[index];
@@ -82,8 +97,10 @@ static void pump(world *w, int index)
             hf__core_written(c->core, link, count);
         }
     }
-    while (hf__core_next_tell(c->core, &next))
+    while (!is_due(w, c) && hf__core_next_tell(c->core, &next)) {
+        (void)load_told(w, &c->load, index, &next);
         hf__core_told(c->core);
+    }
     observers_tell(w, index);
 }
 
@@ -142,6 +159,20 @@ void client_start(world *w, int index)
         actor_begin(w, index, i);
     ids_begin(w, index);
     observers_begin(w, index);
+    c->load = (sim_load){.plan = &w->plan.load, .core = c->core, .client_id = c->config.client_id};
+    load_begin(w, &c->load, index);
+}
+
+bool world_takes_load(const world *w)
+{
+    return !w->healing;
+}
+
+void world_schedule_load(world *w, int index, int64_t delay_ns)
+{
+    sim_event e = {.kind = EVENT_LOAD, .index = index, .generation = w->clients[index].generation};
+    if (!w->unloaded)
+        world_schedule(w, e, delay_ns);
 }
 
 void client_free(client *c)
@@ -156,6 +187,7 @@ void client_free(client *c)
             hf__hold_abandon(c->handles[i].hold);
     if (c->reserver.hold != NULL)
         hf__hold_abandon(c->reserver.hold);
+    load_free(&c->load);
     prober_free(&c->prober);
     observers_free((observer_site){.observers = c->observers});
 }
@@ -198,7 +230,7 @@ static void wake(world *w, int index)
 {
     client *c = &w->clients[index];
     c->timer.wakes_ns = INT64_MAX;
-    if (!hf__before(client_now(w, c), hf__core_wake(c->core)))
+    if (is_due(w, c))
         client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
     else
         schedule_wake(w, index); /* its timer has moved, or the clock is a bit behind */
@@ -229,6 +261,8 @@ void client_handle(world *w, const sim_event *e)
             c->timer.wakes_ns = c->resumes_ns;
     } else if (e->kind == EVENT_WAKE) {
         wake(w, e->index);
+    } else if (e->kind == EVENT_LOAD) {
+        load_go_on(w, &c->load, e->index);
     } else if (e->kind == EVENT_SEEN) {
         observers_told(w, e->index);
     } else if (e->kind == EVENT_RESERVER) {

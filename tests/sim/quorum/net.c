@@ -273,6 +273,8 @@ static void to_client(node *n, sim_event *e, hf__event_kind kind)
                              .count = e->count,
                              .wall = {1700000000000000 + w->run.now_ns / 1000},
                              .reason = "broken"});
+    if (c->alive && (kind == HF__EVENT_CONNECTED || load_answered(c->core, link)))
+        wire->heard_ns = w->run.now_ns;
 }
 
 /* A paused party gets its events when it goes on. */
@@ -287,6 +289,8 @@ static bool postponed(node *n, sim_event *e)
         until_ns = n->stalled_until_ns;
     else if (c->alive && c->paused && c->generation == wire->client_generation)
         until_ns = c->resumes_ns;
+    if (e->kind == EVENT_SERVER_END && wire->worked_ns > until_ns)
+        until_ns = wire->worked_ns;
     if (until_ns <= w->run.now_ns)
         return false;
     sim_event again = *e;
@@ -316,7 +320,10 @@ void net_handle(world *w, sim_event *e)
         to_client(n, e, HF__EVENT_DISCONNECTED);
         break;
     case EVENT_TO_SERVER:
-        to_server(n, e);
+        if (n->capacity.limited && !e->worked)
+            wire->worked_ns = capacity_queue(w, &n->capacity, e);
+        else
+            to_server(n, e);
         break;
     case EVENT_TO_CLIENT:
         if (wire->client_open)

@@ -32,6 +32,7 @@ void node_begin(world *w, int index)
 {
     node *n = &w->nodes[index];
     *n = (node){.world = w, .index = index, .server = sim_server_new()};
+    n->capacity = w->plan.load.capacity;
     n->watch = (sim_watch){.published = order_published, .ran = order_ran, .arg = n};
     sim_server_set_watch(n->server, &n->watch);
     sim_server_set_change(n->server, active_mutant != NULL ? mutant_change_script : NULL);
@@ -69,6 +70,7 @@ void node_restart(node *n, const sim_image *image, const char *with)
     node_set_clock(n);
     sim_server_restart(n->server, image);
     node_hide_fields(n);
+    n->capacity.free_ns = 0;
     n->down = true;
     world_schedule(w, (sim_event){.kind = EVENT_NODE_UP, .node = n->index},
                    MS(draw_between(w, 1, 400)));

@@ -69,6 +69,30 @@ static void draw_times(plan *p, uint64_t *random)
         MS(p->kind == KIND_QUIET ? between(random, 2000, 5000) : between(random, 8000, 24000));
 }
 
+/* Leases and timeouts that the servers can serve. Where no hold may be lost, nothing happens that
+ * would excuse a loss. */
+static void fit_to_load(plan *p, uint64_t *random)
+{
+    p->very_late = true; /* what waits for a busy server may */
+    p->observers = 0;
+    p->all_fair = false;
+    p->kind = p->kind == KIND_JUMPY ? KIND_JUMPY : KIND_WITHIN;
+    if (!load_keeps_all(&p->load))
+        return;
+    memset(p->chance, 0, sizeof(p->chance));
+    p->chance[FAULT_CANCEL] = highest[FAULT_CANCEL];
+    p->kind = KIND_WITHIN;
+    p->dead = 0;
+    p->ids = p->fresh = false;
+    p->lease_min_ms = p->load.lease_ms;
+    p->lease_max_ms = p->load.lease_ms + 500;
+    p->max_lease_ms = p->lease_max_ms;
+    p->fence_keep_ms = 1000000; /* long, as usual: else every other renewal costs three times */
+    p->reply_timeout_ms = between(random, 500, 1500);
+    p->call_timeout_ms = p->reply_timeout_ms + between(random, 0, 2000);
+    p->duration_ns = MS(p->load.kind == LOAD_GROWS ? 10 * p->load.lease_ms : 8000);
+}
+
 /* Locks whose votes are renewed over one connection to each server, and nothing that would excuse
  * the loss of one. */
 static void draw_permissions(plan *p)
@@ -146,4 +170,8 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
     draw_swarm(p, &random);
     if (permits_rule(seed))
         draw_permissions(p);
+    else
+        load_draw(&p->load, seed, p->clients, p->links);
+    if (p->load.kind != LOAD_NONE)
+        fit_to_load(p, &random);
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "load.h"
+
 typedef enum sim_fault {
     /* For every message. */
     FAULT_DELAY,     /* perhaps beyond a lease */
@@ -67,6 +69,7 @@ typedef struct plan {
     int64_t ids_skew_s;
     int64_t work_ms; /* of one step of work, up to that */
     double chance[FAULT_COUNT];
+    load_plan load;
     int64_t duration_ns;
 } plan;
 

@@ -14,7 +14,8 @@
  *
  * What both worlds have: ../clockwork.c (the queue of events, the trace), ../simulator.c (many
  * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients), ../fence_book.c
- * (whose a fence is) and ../observers.c (those who watch locks).
+ * (whose a fence is), ../observers.c (those who watch locks), ../capacity.c (servers whose work
+ * takes time) and ../load.c (clients that start many calls at once, and what must be true then).
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -33,6 +34,7 @@
 #include "core/ids.h"
 #include "fence_book.h"
 #include "gaps.h"
+#include "load.h"
 #include "observers.h"
 #include "permits.h"
 #include "plan.h"
@@ -71,12 +73,15 @@ typedef struct sim_wire {
     bool client_open, server_open;
     bool half_open;
     int64_t last_to_server_ns, last_to_client_ns; /* arrivals are in order */
+    int64_t worked_ns; /* when the server has done what arrived; see capacity.h */
+    int64_t heard_ns;  /* when the client last heard something */
 } sim_wire;
 
 typedef struct node {
     world *world;
     int index;
     sim_server *server;
+    sim_capacity capacity;
     sim_watch watch;
     bool down;
     bool dead;          /* for the whole run */
@@ -187,6 +192,7 @@ typedef struct client {
     handle handles[HANDLES_MAX];
     actor actors[ACTORS_MAX];
     reserver reserver;
+    sim_load load;
     sim_permits permits[NODES_MAX]; /* of its user */
     sim_prober prober;
     sim_observer observers[OBSERVERS_MAX];
@@ -199,6 +205,7 @@ typedef struct client {
 typedef enum event_kind {
     EVENT_WAKE,       /* client: its core's timer */
     EVENT_ACTOR,      /* client, actor: goes on with what it does */
+    EVENT_LOAD,       /* client: starts and ends calls */
     EVENT_RESERVER,   /* client: goes on to reserve ids */
     EVENT_SEEN,       /* client: a callback of an observer returns */
     EVENT_RESUME,     /* client */
@@ -270,6 +277,7 @@ struct world {
     bool healing;           /* no faults any more, */
     int64_t healed_ns;      /* since then */
     bool resting;           /* nobody begins anything */
+    bool unloaded;          /* nor will there be any load */
     bool finished;
     stats stats;
     fence_book fences;

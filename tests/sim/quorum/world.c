@@ -24,6 +24,7 @@ void world_handle(world *w, sim_event *e)
     switch ((event_kind)e->kind) {
     case EVENT_WAKE:
     case EVENT_ACTOR:
+    case EVENT_LOAD:
     case EVENT_RESERVER:
     case EVENT_SEEN:
     case EVENT_RESUME:
@@ -95,6 +96,19 @@ static bool all_rest(const world *w)
     return actor_all_rest(w) && ids_all_rest(w);
 }
 
+/* The longest lease, and the time in which the last calls end. */
+static void end_load(world *w)
+{
+    if (w->plan.load.kind == LOAD_NONE)
+        return;
+    world_run_until(w, w->run.now_ns + MS(8000), NULL);
+    for (int i = 0; i < w->plan.clients; i++)
+        load_check_rest(w, &w->clients[i].load, i);
+    for (int i = 0; i < w->plan.nodes; i++)
+        capacity_end(&w->nodes[i].capacity);
+    w->unloaded = true;
+}
+
 /* Faults, then healing, in which those who wait get what they wait for; then everybody once more,
  * then closing: each within a bound. And then there is nothing left but fences. */
 void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
@@ -113,6 +127,7 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     world_run_until(w, p.duration_ns, NULL);
     /* Longer than the longest back-off: of connections, or of messages that were denied. */
     world_run_until(w, nemesis_heal(w) + MS(p.permissions ? 9000 : 3000), NULL);
+    end_load(w);
     world_run_until(w, w->run.now_ns + bound_ns, all_rest);
     actor_name_late(w, ACTOR_THINKS, "when all is well again");
     if (w->run.failure[0] == '\0' && !ids_all_rest(w))
