@@ -22,6 +22,10 @@
 
 enum { PAUSE_MIN_MS = 10 };
 
+/* A grant may be answered with its fence alone, if that has 16 digits, as the time in microseconds
+ * has: no other answer looks like it. */
+#define SHORT_GRANT_MIN INT64_C(1000000000000000)
+
 typedef struct grant { /* the server's word */
     hf__instant sent;  /* of the copy that it was given to */
     uint64_t fence;
@@ -372,7 +376,8 @@ bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
     size_t count = reply->kind == HF__REPLY_ARRAY ? reply->count : 0;
     hf__instant sent = request_of(hold)->sent;
     hold->call->round_trip = hf__between(sent, hold->core->now);
-    if (reply->kind == HF__REPLY_INTEGER && hf__is_fence((uint64_t)reply->integer)) {
+    if (reply->kind == HF__REPLY_INTEGER && reply->integer >= SHORT_GRANT_MIN &&
+        hf__is_fence((uint64_t)reply->integer)) {
         granted(hold, &(grant){sent, (uint64_t)reply->integer, hf__span_to_ms(hold->lease), false});
         return true;
     }

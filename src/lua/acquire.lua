@@ -13,7 +13,8 @@
 --      On a quorum also: 4 may be 0, for a copy of a hold, which has the fence below the proposed one,
 --      8 the least fence that is proposed, 9 ticket: the place in the queue, which is the same at all
 --      servers; 0: none, it does not queue
--- -> fence                       granted, for the lease that was asked for
+-- -> fence                       granted, for the lease that was asked for; a number of 16 digits, so
+--                                that no other answer can be taken for it
 --    {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
 --    {0, remaining ms, value}    busy: held with that value (see cut); -1 ms when it never expires
@@ -49,7 +50,7 @@ if taken then
     if (not kept and not ARGV[7] or kept and #kept == #stamp and kept < stamp)
         and (#marked == #stamp and marked < stamp or not KEYS[6])
         and (ARGV[4] or '1') == '1' and not owner and not far then
-        return clock
+        return #stamp == 16 and clock or {clock, tonumber(ARGV[2])}
     end
 end
 
