@@ -26,7 +26,7 @@
 #include "judge.h"
 #include "run.h"
 
-enum { SECONDS_MAX = 86400, CALM_MS = 1000, CALM_CREW = 4 };
+enum { SECONDS_MAX = 86400, RUSH_MS = 3000, CALM_MS = 1000, CALM_CREW = 4 };
 
 static struct run run = {.seed = 1, .seconds = 10, .server_count = 1};
 static struct crew crew = {.frozen = -1};
@@ -156,26 +156,51 @@ static bool storm(void)
     return has_passed(&findings, progress);
 }
 
-/* ---- Calm ------------------------------------------------------------------------------------ */
+/* ---- Peace ----------------------------------------------------------------------------------- */
+
+/* Runs a crew in peace, and judges it. NULL: it cannot be read; otherwise to be freed. */
+static struct record *in_peace(const char *mode, int old, int new, int64_t duration_ms,
+                               size_t *count, bool *passed)
+{
+    if (!crew_begin(&crew, &run, mode, old, new))
+        return NULL;
+    crew_work(&crew, duration_ms);
+    crew_end(&crew);
+    struct record *records = ledger_records(crew.folder, sizeof(struct record), count);
+    if (records == NULL)
+        return NULL;
+    struct findings findings = judge(records, *count, run.server_count > 1);
+    if (atomic_load(&crew.board->complaints) > 0)
+        printf("%s\n", crew.board->complaint);
+    *passed = !findings.unreadable && !findings.overlap && !findings.fences &&
+              atomic_load(&crew.board->complaints) == 0;
+    return records;
+}
+
+/* Fences must grow also where an older client reserves many that it does not use. */
+static bool rush(void)
+{
+    size_t count = 0;
+    bool passed = false;
+    struct record *records =
+        in_peace(MODE_RUSH, CALM_CREW / 2, CALM_CREW / 2, RUSH_MS, &count, &passed);
+    printf("rush: %d processes of each side, %d threads each, one lock: %zu grants\n",
+           CALM_CREW / 2, THREADS, count);
+    free(records);
+    return passed;
+}
 
 static bool calm_round(const char *mode, enum company company, struct calm_round *round)
 {
     static const int old[] = {CALM_CREW, 0, CALM_CREW / 2};
     size_t count = 0;
-    if (!crew_begin(&crew, &run, mode, old[company], CALM_CREW - old[company]))
-        return false;
-    crew_work(&crew, CALM_MS);
-    crew_end(&crew);
-    struct record *records = ledger_records(crew.folder, sizeof(struct record), &count);
-    if (records == NULL)
-        return false;
-    *round = figures_of_calm(records, count, CALM_MS);
-    struct findings findings = judge(records, count, run.server_count > 1);
-    if (atomic_load(&crew.board->complaints) > 0)
-        printf("%s\n", crew.board->complaint);
+    bool passed = false;
+    struct record *records =
+        in_peace(mode, old[company], CALM_CREW - old[company], CALM_MS, &count, &passed);
+    if (records != NULL)
+        *round = figures_of_calm(records, count, CALM_MS);
     free(records);
-    return !findings.unreadable && !findings.overlap && !findings.fences &&
-           atomic_load(&crew.board->complaints) == 0;
+    return passed;
 }
 
 /* Companies take turns, so that a busy minute hits all. */
@@ -229,6 +254,8 @@ int main(int count, char **arguments)
     (void)signal(SIGTERM, interrupt);
     run_begin(&run);
     bool passed = storm();
+    if (run.sabotage == SABOTAGE_NONE)
+        passed = rush() && passed;
     if (measure)
         passed = calm(MODE_QUEUE, print_queue) && calm(MODE_NAMES, print_names) && passed;
     printf("\n%s: %d server%s, seed %llu\n", passed ? "PASS" : "FAIL", run.server_count,

@@ -109,6 +109,9 @@ void complain(struct board *board, const char *format, ...) __attribute__((forma
 
 /* What a worker process does, by the word that the driver gives it. */
 #define MODE_STORM "storm"
+#define MODE_RUSH                                                                               \
+    "rush"                 /* no faults: threads of all processes want one lock, with leases of \
+                              their own, so that each grant reserves fences for turns in vain */
 #define MODE_QUEUE "queue" /* calm: all queue for one lock, and release it at once */
 #define MODE_NAMES "names" /* calm: free locks of many names */
 

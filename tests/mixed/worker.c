@@ -6,8 +6,8 @@
  *
  * It opens one client after the other until the board says stop. In a storm each has an observer
  * and a few threads, lives for a few seconds, and is closed in whatever weather there is. In a
- * calm run there is one client and one thread. "lie" is sabotage: some fences are written down
- * smaller than they are. */
+ * run without faults there is one client, and one thread unless there is a rush. "lie" is sabotage:
+ * some fences are written down smaller than they are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +47,9 @@ static hf_observer *begin_to_observe(struct party *party)
 
 /* ---- Sessions -------------------------------------------------------------------------------- */
 
-static bool open_client(struct party *party, bool calm)
+static bool open_client(struct party *party, int turns)
 {
-    static const int local_turns[] = {0, 3, HF_LOCAL_TURNS_MAX, -1};
     hf_error error;
-    int turns = calm ? 0 : local_turns[chance_between(&party->chance, 0, 3)];
     hf_status status = hf_open(party->url,
                                HF_CLIENT(.prefix = MIXED_PREFIX, .max_lease_ms = LEASE_MOST_MS,
                                          .call_timeout_ms = CALL_TIMEOUT_MS, .local_turns = turns,
@@ -80,28 +78,37 @@ static void start(struct worker *worker, void *(*run)(void *))
         exit(1);
 }
 
+static void join(struct worker *workers, int count)
+{
+    for (int i = 0; i < count; i++)
+        (void)pthread_join(workers[i].thread, NULL);
+}
+
 /* The last worker is the one that meddles. */
 static void storm(struct party *party, struct worker workers[THREADS + 1])
 {
-    while (!atomic_load(&party->board->stop) && open_client(party, false)) {
+    static const int local_turns[] = {0, 3, HF_LOCAL_TURNS_MAX, -1};
+    while (!atomic_load(&party->board->stop) &&
+           open_client(party, local_turns[chance_between(&party->chance, 0, 3)])) {
         party->session_until_ns = now_ns() + chance_between(&party->chance, 1000, 6000) * MS_NS;
         party->brisk = chance_percent(&party->chance, 30);
         hf_observer *observer = begin_to_observe(party);
         for (int i = 0; i <= THREADS; i++)
             start(&workers[i], i < THREADS ? storm_run : meddler_run);
-        for (int i = 0; i <= THREADS; i++)
-            (void)pthread_join(workers[i].thread, NULL);
+        join(workers, THREADS + 1);
         hf_observe_end(&observer);
         close_client(party);
     }
 }
 
-static void calm(struct party *party, struct worker *worker, void *(*run)(void *))
+static void calm(struct party *party, struct worker *workers, int threads, void *(*run)(void *))
 {
-    if (!open_client(party, true))
+    if (!open_client(party, threads > 1 ? HF_LOCAL_TURNS_MAX : 0))
         return;
     party->session_until_ns = INT64_MAX;
-    (void)run(worker);
+    for (int i = 0; i < threads; i++)
+        start(&workers[i], run);
+    join(workers, threads);
     close_client(party);
 }
 
@@ -136,9 +143,11 @@ int main(int count, char **words)
             .party = &party, .number = number, .chance = chance_for(party.seed, number)};
     }
     if (strcmp(words[1], MODE_QUEUE) == 0)
-        calm(&party, workers, queue_run);
+        calm(&party, workers, 1, queue_run);
     else if (strcmp(words[1], MODE_NAMES) == 0)
-        calm(&party, workers, names_run);
+        calm(&party, workers, 1, names_run);
+    else if (strcmp(words[1], MODE_RUSH) == 0)
+        calm(&party, workers, THREADS, rush_run);
     else
         storm(&party, workers);
     return 0;

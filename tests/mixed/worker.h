@@ -45,6 +45,7 @@ struct tenure {
 
 void *storm_run(void *worker); /* until the session is over */
 void *meddler_run(void *worker);
+void *rush_run(void *worker);
 void *queue_run(void *worker);
 void *names_run(void *worker);
 
