@@ -12,7 +12,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 TWICE  := -L integration --repeat until-pass:2
 
 .PHONY: all test test-poll test-sql tsan sim sim-quorum sim-build mutants chaos mixed ids-storm fuzz demo record bench bench-peers \
-        bench-compare interop install uninstall deb deb-test format packages clean
+        bench-compare bench-scale interop install uninstall deb deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
 all:
@@ -87,7 +87,7 @@ chaos: sim-build
 BEFORE := 80681e2
 MIXED  := $(BUILD)/sim/tests/mixed/holdfast-mixed
 mixed: packages
-	@old=$$(tools/build-old $(BUILD) $(or $(OLD),$(BEFORE)) holdfast_static) && \
+	@old=$$(tools/build-old $(BUILD) $(or $(OLD),$(BEFORE))) && \
 	    $(MAKE) --no-print-directory sim-build OLD_FOLDER=$$old
 	@for servers in 1 3; do \
 	    $(MIXED) --old $(MIXED)-old --new $(MIXED)-new --servers $$servers --measure \
@@ -118,6 +118,11 @@ record: packages all
 bench: packages all
 	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench.jsonl
 
+# One client with up to a million locks, and a million names; about seven minutes.
+bench-scale: packages all
+	@rm -f $(BUILD)/bench-scale.jsonl
+	@$(BUILD)/bench/holdfast-bench --json $(BUILD)/bench-scale.jsonl scale
+
 # Beside other libraries and databases: PEERS=a,b and WORKLOADS=w1,w4 select. Writes
 # build/peers/results.json, docs/benchmarks.md and the comparison in the READMEs.
 PEERS_RUN := bench/peers/run.py --build $(BUILD)
@@ -125,9 +130,13 @@ PEERS_RUN := bench/peers/run.py --build $(BUILD)
 bench-peers: packages all
 	@$(PEERS_RUN) $(if $(PEERS),--peers $(PEERS)) $(if $(WORKLOADS),--workloads $(WORKLOADS))
 
-# Is B slower than A? Saved results of `make bench` or `make bench-peers`.
-bench-compare:
-	@$(PEERS_RUN) --compare $(A) $(B)
+# Is this tree slower than the commit OLD? Both take turns. ROUNDS=n (5 or more) and WORKLOADS=a,b;
+# QUICK=1 measures for a moment only. Writes build/compare/results.json.
+bench-compare: packages all
+	@bench/compare/run.py --build $(BUILD) \
+	    --old $(or $(OLD),$(error OLD=<commit> says what to compare with)) \
+	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(WORKLOADS),--workloads $(WORKLOADS)) \
+	    $(if $(QUICK),--quick)
 
 # Other libraries and Holdfast contend for one key; writes docs/interop.md.
 interop: packages all

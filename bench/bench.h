@@ -43,7 +43,7 @@ struct workload {
     const char *unit;
     enum transport transport;
     enum placement placement;
-    int threads; /* or processes */
+    int threads; /* or processes, holds or names */
 };
 
 workload_function run_w1_same_scripts;
@@ -76,6 +76,12 @@ workload_function run_w5_slowest;
 workload_function run_w5_processor;
 workload_function run_w5_memory;
 workload_function run_w5_threads;
+workload_function run_scale_holds;
+workload_function run_scale_client;
+workload_function run_scale_server;
+workload_function run_scale_bytes;
+workload_function run_scale_busy;
+workload_function run_scale_names;
 
 /* Set by SIGINT and SIGTERM; long loops look at it so that servers and folders are cleaned up. */
 extern volatile sig_atomic_t bench_interrupted;

@@ -40,6 +40,7 @@ struct crowd {
     int running;
     bool ends;
     atomic_bool slice_over;
+    struct cpu_meter cpu;
     int count;
     struct member members[CROWD_MAX];
 };
@@ -160,6 +161,7 @@ bool crowd_run(struct crowd *crowd, int64_t duration_ns, double *steps_per_secon
     const struct timespec pause = {.tv_sec = (time_t)(duration_ns / 1000000000),
                                    .tv_nsec = (long)(duration_ns % 1000000000)};
     uint64_t before = done_so_far(crowd);
+    cpu_begin(&crowd->cpu);
     int64_t start_ns = now_ns();
     begin_slice(crowd);
     nanosleep(&pause, NULL); /* a signal ends it early, which hurts nothing */
@@ -168,8 +170,17 @@ bool crowd_run(struct crowd *crowd, int64_t duration_ns, double *steps_per_secon
     for (int i = 0; i < crowd->count; i++)
         if (crowd->members[i].problem != NULL)
             return result_fail(result, "%s", crowd->members[i].problem);
-    *steps_per_second = (double)(done_so_far(crowd) - before) * 1e9 / (double)elapsed_ns;
+    if (steps_per_second != NULL) {
+        uint64_t done = done_so_far(crowd) - before;
+        cpu_end(&crowd->cpu, done);
+        *steps_per_second = (double)done * 1e9 / (double)elapsed_ns;
+    }
     return !bench_interrupted || result_fail(result, "interrupted");
+}
+
+double crowd_cpu_us(const struct crowd *crowd)
+{
+    return cpu_per_operation_us(&crowd->cpu);
 }
 
 /* A repetition's throughputs are the medians of its slices. */
@@ -178,7 +189,7 @@ static bool repetition_run(const struct bench *bench, struct crowd *const crowds
 {
     double slices[2][SLICES];
     for (int i = 0; i < 2; i++)
-        if (!crowd_run(crowds[i], bench->warm_up_ns, &slices[i][0], result))
+        if (!crowd_run(crowds[i], bench->warm_up_ns, NULL, result))
             return false;
     for (int slice = 0; slice < SLICES; slice++) {
         for (int turn = 0; turn < 2; turn++) {
@@ -208,17 +219,15 @@ bool crowd_compare(const struct bench *bench, struct crowd *subject, struct crow
                    struct result *result)
 {
     struct crowd *const crowds[2] = {subject, baseline};
-    double values[REPETITIONS_MAX], baselines[REPETITIONS_MAX], ratios[REPETITIONS_MAX];
+    double values[REPETITIONS_MAX], baselines[REPETITIONS_MAX];
     for (int repetition = 0; repetition < bench->repetitions; repetition++) {
         double per_second[2];
         if (!repetition_run(bench, crowds, repetition, per_second, result))
             return false;
         values[repetition] = per_second[0] / 1e3;
         baselines[repetition] = per_second[1] / 1e3;
-        ratios[repetition] = per_second[0] / per_second[1];
     }
-    result->value = median(values, bench->repetitions);
-    result->baseline = median(baselines, bench->repetitions);
-    result->ratio = median(ratios, bench->repetitions);
+    result_take_runs(result, values, baselines, bench->repetitions);
+    result->cpu_us = crowd_cpu_us(subject);
     return take_percentiles(subject, result);
 }

@@ -120,15 +120,18 @@ static bool measure_rate(const struct bench *bench, const struct workload *workl
                          const struct server *server, hf_ids *ids, struct result *result)
 {
     struct taker takers[CROWD_MAX];
-    double rates[REPETITIONS_MAX], warming;
+    double rates[REPETITIONS_MAX];
     (void)server;
     struct crowd *crowd = takers_start(takers, workload->threads, ids, take_many, result);
     bool measured = crowd != NULL;
     for (int i = 0; i < bench->repetitions && measured; i++)
-        measured = crowd_run(crowd, bench->warm_up_ns, &warming, result) &&
+        measured = crowd_run(crowd, bench->warm_up_ns, NULL, result) &&
                    crowd_run(crowd, bench->stretch_ns, &rates[i], result);
-    if (measured)
-        result->value = median(rates, bench->repetitions) * IDS_IN_STEP / 1e6;
+    if (measured) {
+        result_take_runs(result, rates, NULL, bench->repetitions);
+        result->value *= IDS_IN_STEP / 1e6;
+        result->cpu_us = crowd_cpu_us(crowd) / IDS_IN_STEP;
+    }
     crowd_end(crowd);
     return measured;
 }
@@ -149,6 +152,7 @@ static bool measure_against_one(const struct bench *bench, const struct workload
     bool measured = one != NULL && crowd_compare(bench, crowd, one, result);
     result->value *= IDS_IN_STEP / 1e3;
     result->baseline *= IDS_IN_STEP / 1e3;
+    result->cpu_us /= IDS_IN_STEP;
     result->p50_us = result->p99_us = result->max_us = NAN; /* of so many ids: they say nothing */
     crowd_end(one);
     crowd_end(crowd);

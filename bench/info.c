@@ -81,6 +81,17 @@ bool info_sent(redisContext *context, double *commands, struct result *result)
     return true;
 }
 
+bool info_memory(redisContext *context, double *bytes, struct result *result)
+{
+    redisReply *reply = ask(context, "INFO memory", result);
+    if (reply == NULL)
+        return false;
+    const char *line = strstr(reply->str, "used_memory:");
+    bool understood = line != NULL && sscanf(line, "used_memory:%lf", bytes) == 1;
+    freeReplyObject(reply);
+    return understood || result_fail(result, "INFO memory is not as expected");
+}
+
 bool info_run_id(redisContext *context, char run_id[41], struct result *result)
 {
     redisReply *reply = ask(context, "INFO server", result);

@@ -19,6 +19,8 @@ bool info_command(redisContext *context, const char *command, double *calls, dou
                   struct result *result);
 /* All commands that clients sent, since CONFIG RESETSTAT, but for those of such connections. */
 bool info_sent(redisContext *context, double *commands, struct result *result);
+/* Memory that the server has allocated. */
+bool info_memory(redisContext *context, double *bytes, struct result *result);
 /* The server process, as it names itself. */
 bool info_run_id(redisContext *context, char run_id[41], struct result *result);
 /* The longest time in the slow log; 0: it is empty. */

@@ -45,6 +45,17 @@
         name, run, gate, gate_kind, unit, OVER_UNIX, UNPINNED, threads \
     }
 
+#define SCALE(name, run, gate, gate_kind, unit, count)              \
+    {                                                               \
+        name, run, gate, gate_kind, unit, OVER_TCP, UNPINNED, count \
+    }
+#define FLAT(name, run, unit, count) SCALE(name, run, 1.5, GATE_RATIO_AT_MOST, unit, count)
+#define HOLDS(name, count)                                                  \
+    FLAT("scale-holds-" name, run_scale_holds, "us", count),                \
+        FLAT("scale-holds-" name "-client", run_scale_client, "us", count), \
+        FLAT("scale-holds-" name "-server", run_scale_server, "us", count), \
+        FLAT("scale-holds-" name "-bytes", run_scale_bytes, "B", count)
+
 static const struct workload workloads[] = {
     LATENCY("w1-tcp-pinned", run_w1_same_scripts, 1.10, OVER_TCP, PINNED),
     LATENCY("w1-unix-pinned", run_w1_same_scripts, 1.10, OVER_UNIX, PINNED),
@@ -101,6 +112,12 @@ static const struct workload workloads[] = {
     HOLDING("w5-processor", run_w5_processor, 0.3, "%"),
     HOLDING("w5-memory", run_w5_memory, 10, "MiB"),
     HOLDING("w5-threads", run_w5_threads, 3, ""),
+    HOLDS("10k", 10000),
+    HOLDS("100k", 100000),
+    HOLDS("300k", 300000),
+    HOLDS("1m", 1000000),
+    SCALE("scale-holds-busy-300k", run_scale_busy, 0, GATE_VALUE_AT_MOST, "lost", 300000),
+    SCALE("scale-names", run_scale_names, 8, GATE_VALUE_AT_MOST, "MiB", 1000000),
 };
 
 #define WORKLOAD_COUNT (sizeof workloads / sizeof workloads[0])
@@ -109,6 +126,7 @@ struct options {
     bool list;
     bool quick;
     bool strict;
+    int repetitions; /* 0: as many as usual */
     const char *json_path;
     char **names; /* of workloads; none: all */
     int name_count;
@@ -153,10 +171,12 @@ bool bench_move_to(const struct bench *bench, enum placement placement, struct r
     return result_fail(result, "sched_setaffinity: %s", strerror(errno));
 }
 
-static void bench_prepare(struct bench *bench, bool quick)
+static void bench_prepare(struct bench *bench, bool quick, int repetitions)
 {
+    if (repetitions == 0)
+        repetitions = quick ? 1 : REPETITIONS_MAX;
     *bench = (struct bench){.quick = quick,
-                            .repetitions = quick ? 1 : REPETITIONS_MAX,
+                            .repetitions = repetitions,
                             .warm_up_ns = quick ? 10000000 : 200000000,
                             .stretch_ns = quick ? 50000000 : 1000000000};
     if (sched_getaffinity(0, sizeof bench->all_cpus, &bench->all_cpus) != 0)
@@ -172,22 +192,35 @@ static void bench_prepare(struct bench *bench, bool quick)
 
 static void usage(FILE *out)
 {
-    fputs("usage: holdfast-bench [--quick] [--strict] [--json PATH] [WORKLOAD...]\n"
+    fputs("usage: holdfast-bench [--quick] [--strict] [--repeat N] [--json PATH] [WORKLOAD...]\n"
           "       holdfast-bench --list\n"
           "\n"
-          "  WORKLOAD     a name of --list, or the part before a dash: w1n is all of w1n-*\n"
+          "  WORKLOAD     a name of --list, or the part before a dash: w1n is all of w1n-*;\n"
+          "               without any: all but scale-*\n"
           "  --quick      one short repetition: a smoke test, no measurement\n"
+          "  --repeat N   each measurement so often, 1 to 5; default 5, with --quick 1\n"
           "  --strict     exit with 1 if a gate was missed\n"
           "  --json PATH  append a line per workload to PATH; without WORKLOAD, start it anew\n",
           out);
 }
 
+static bool repetitions_parse(const char *text, int *repetitions)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    *repetitions = (int)number;
+    return *end == '\0' && number >= 1 && number <= REPETITIONS_MAX;
+}
+
 static void options_parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"list", no_argument, NULL, 'l'},   {"quick", no_argument, NULL, 'q'},
-        {"strict", no_argument, NULL, 's'}, {"json", required_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},   {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"list", no_argument, NULL, 'l'},
+                                          {"quick", no_argument, NULL, 'q'},
+                                          {"strict", no_argument, NULL, 's'},
+                                          {"repeat", required_argument, NULL, 'r'},
+                                          {"json", required_argument, NULL, 'j'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (letter == 'l')
@@ -198,6 +231,8 @@ static void options_parse(int argc, char **argv, struct options *options)
             options->strict = true;
         else if (letter == 'j')
             options->json_path = optarg;
+        else if (letter == 'r' && repetitions_parse(optarg, &options->repetitions))
+            continue;
         else {
             usage(letter == 'h' ? stdout : stderr);
             exit(letter == 'h' ? 0 : 2);
@@ -220,7 +255,7 @@ static bool is_selected(const struct options *options, const struct workload *wo
     for (int i = 0; i < options->name_count; i++)
         if (name_matches(options->names[i], workload->name))
             return true;
-    return options->name_count == 0;
+    return options->name_count == 0 && !name_matches("scale", workload->name);
 }
 
 /* A name that selects nothing is a typing error, and silence would look like success. */
@@ -297,7 +332,7 @@ int main(int argc, char **argv)
     }
     signals_catch();
     struct bench bench;
-    bench_prepare(&bench, options.quick);
+    bench_prepare(&bench, options.quick, options.repetitions);
     int code = run_selected(&bench, &options, json);
     if (json != NULL && fclose(json) != 0)
         code = 1;

@@ -17,11 +17,11 @@ _Static_assert(SLICES <= MEDIAN_MAX && REPETITIONS_MAX <= MEDIAN_MAX, "median() 
 
 /* Steps for at least duration_ns and at least once. samples may be NULL. */
 static bool slice_run(const struct side *side, int64_t duration_ns, struct histogram *samples,
-                      double *step_us, struct result *result)
+                      double *step_us, uint64_t *step_count, struct result *result)
 {
     int64_t start_ns = now_ns();
     int64_t last_ns = start_ns;
-    int64_t steps = 0;
+    uint64_t steps = 0;
     while (steps == 0 || last_ns - start_ns < duration_ns) {
         const char *problem = side->step(side->arg);
         if (bench_interrupted)
@@ -35,7 +35,18 @@ static bool slice_run(const struct side *side, int64_t duration_ns, struct histo
         steps++;
     }
     *step_us = (double)(last_ns - start_ns) / 1e3 / (double)steps;
+    *step_count = steps;
     return true;
+}
+
+static bool slice_measure(struct side *side, int64_t duration_ns, double *step_us,
+                          struct result *result)
+{
+    uint64_t steps = 0;
+    cpu_begin(&side->cpu);
+    bool measured = slice_run(side, duration_ns, &side->histogram, step_us, &steps, result);
+    cpu_end(&side->cpu, steps);
+    return measured;
 }
 
 /* A repetition's time is the median of its slices: a machine that stands still for 100 ms spoils
@@ -47,8 +58,7 @@ static bool repetition_run(const struct bench *bench, struct side *sides, int si
     for (int slice = 0; slice < SLICES; slice++) {
         for (int turn = 0; turn < side_count; turn++) {
             int i = (turn + slice + repetition) % side_count;
-            if (!slice_run(&sides[i], bench->stretch_ns / SLICES, &sides[i].histogram,
-                           &slices[i][slice], result))
+            if (!slice_measure(&sides[i], bench->stretch_ns / SLICES, &slices[i][slice], result))
                 return false;
         }
     }
@@ -62,8 +72,9 @@ bool measure_in_turns(const struct bench *bench, struct side *sides, int side_co
 {
     for (int repetition = 0; repetition < bench->repetitions; repetition++) {
         double warming;
+        uint64_t steps;
         for (int i = 0; i < side_count; i++)
-            if (!slice_run(&sides[i], bench->warm_up_ns, NULL, &warming, result))
+            if (!slice_run(&sides[i], bench->warm_up_ns, NULL, &warming, &steps, result))
                 return false;
         if (!repetition_run(bench, sides, side_count, repetition, result))
             return false;
@@ -74,11 +85,7 @@ bool measure_in_turns(const struct bench *bench, struct side *sides, int side_co
 void measure_compare(const struct bench *bench, const struct side *subject,
                      const struct side *baseline, struct result *result)
 {
-    double ratio[REPETITIONS_MAX];
-    for (int repetition = 0; repetition < bench->repetitions; repetition++)
-        ratio[repetition] = subject->step_us[repetition] / baseline->step_us[repetition];
-    result->value = median(subject->step_us, bench->repetitions);
-    result->baseline = median(baseline->step_us, bench->repetitions);
-    result->ratio = median(ratio, bench->repetitions);
+    result_take_runs(result, subject->step_us, baseline->step_us, bench->repetitions);
+    result->cpu_us = cpu_per_operation_us(&subject->cpu);
     result_take_histogram(result, &subject->histogram);
 }

@@ -6,6 +6,7 @@
 #define BENCH_MEASURE_H
 
 #include "bench.h"
+#include "cpu.h"
 #include "numbers.h"
 
 #define REPETITIONS_MAX 5
@@ -18,6 +19,7 @@ struct side {
     void *arg;
     double step_us[REPETITIONS_MAX]; /* time of one step, for each repetition */
     struct histogram histogram;      /* of the steps of all repetitions */
+    struct cpu_meter cpu;            /* the same */
 };
 
 /* Runs every side for the same time in each repetition, in many short slices that take turns and
@@ -26,7 +28,7 @@ bool measure_in_turns(const struct bench *bench, struct side *sides, int side_co
                       struct result *result);
 
 /* Fills the result from the two sides: medians of the repetitions; the ratio is the median of the
- * repetitions' ratios. Percentiles are those of the subject. */
+ * repetitions' ratios. Percentiles and processor time are those of the subject. */
 void measure_compare(const struct bench *bench, const struct side *subject,
                      const struct side *baseline, struct result *result);
 

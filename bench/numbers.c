@@ -5,6 +5,7 @@
  */
 #include "numbers.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -82,4 +83,29 @@ double median(const double *values, int count)
     memcpy(sorted, values, (size_t)count * sizeof *values);
     qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+static double spread(const double *values, int count)
+{
+    double lowest = values[0], highest = values[0];
+    for (int i = 1; i < count; i++) {
+        lowest = values[i] < lowest ? values[i] : lowest;
+        highest = values[i] > highest ? values[i] : highest;
+    }
+    return count > 1 ? (highest - lowest) / median(values, count) : NAN;
+}
+
+void result_take_runs(struct result *result, const double *values, const double *baselines,
+                      int count)
+{
+    double ratios[MEDIAN_MAX];
+    result->value = median(values, count);
+    result->spread = spread(values, count);
+    if (baselines == NULL)
+        return;
+    for (int i = 0; i < count; i++)
+        ratios[i] = values[i] / baselines[i];
+    result->baseline = median(baselines, count);
+    result->ratio = median(ratios, count);
+    result->ratio_spread = spread(ratios, count);
 }

@@ -30,5 +30,9 @@ void result_take_histogram(struct result *result, const struct histogram *histog
 #define MEDIAN_MAX 25
 
 double median(const double *values, int count); /* of at most MEDIAN_MAX */
+/* Fills value, baseline and ratio with medians of the repetitions, and says how far the repetitions
+ * are apart. The ratio is the median of their ratios. baselines may be NULL. */
+void result_take_runs(struct result *result, const double *values, const double *baselines,
+                      int count);
 
 #endif

@@ -9,10 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cpu.h"
+
 pid_t process_fork(void)
 {
     pid_t parent = getpid();
     pid_t pid = fork();
+    if (pid > 0)
+        cpu_watch(pid);
     if (pid != 0)
         return pid;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || setpgid(0, 0) != 0)
@@ -20,13 +24,29 @@ pid_t process_fork(void)
     return 0;
 }
 
+void process_wait(pid_t pid)
+{
+    if (pid <= 0)
+        return;
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    cpu_forget(pid);
+}
+
 void process_kill(pid_t pid)
 {
     if (pid <= 0)
         return;
     kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
+    process_wait(pid);
+}
+
+bool process_ended(pid_t pid, int *status)
+{
+    if (waitpid(pid, status, WNOHANG) != pid)
+        return false;
+    cpu_forget(pid);
+    return true;
 }
 
 void *process_share(size_t size)

@@ -6,12 +6,15 @@
 #ifndef BENCH_PROCESS_H
 #define BENCH_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 /* Like fork(); in the child, signals that the terminal sends are left to the parent. */
 pid_t process_fork(void);
-void process_kill(pid_t pid); /* at once, and waits until it is gone; 0 is fine */
+void process_wait(pid_t pid);               /* until it has ended; 0 is fine */
+void process_kill(pid_t pid);               /* at once, and waits for it; 0 is fine */
+bool process_ended(pid_t pid, int *status); /* by itself; does not wait */
 
 /* Zeroed memory that children share with us; NULL: there is none. */
 void *process_share(size_t size);

@@ -15,8 +15,15 @@
 
 void result_clear(struct result *result)
 {
-    *result = (struct result){
-        .value = NAN, .baseline = NAN, .ratio = NAN, .p50_us = NAN, .p99_us = NAN, .max_us = NAN};
+    *result = (struct result){.value = NAN,
+                              .baseline = NAN,
+                              .ratio = NAN,
+                              .spread = NAN,
+                              .ratio_spread = NAN,
+                              .cpu_us = NAN,
+                              .p50_us = NAN,
+                              .p99_us = NAN,
+                              .max_us = NAN};
 }
 
 bool result_fail(struct result *result, const char *format, ...)
@@ -49,8 +56,8 @@ bool report_passed(const struct report_row *row)
 
 void report_table_head(FILE *out)
 {
-    fprintf(out, "%-20s %10s %-4s %10s %6s %9s  %-6s %9s %9s %9s\n", "workload", "value", "unit",
-            "baseline", "ratio", "gate", "", "p50 us", "p99 us", "max us");
+    fprintf(out, "%-24s %10s %-4s %10s %6s %9s  %-6s %9s %9s %9s %9s\n", "workload", "value",
+            "unit", "baseline", "ratio", "gate", "", "cpu us", "p50 us", "p99 us", "max us");
 }
 
 static void table_cell(FILE *out, int width, int decimals, double number)
@@ -75,16 +82,17 @@ void report_table_row(FILE *out, const struct report_row *row)
 {
     const struct result *result = &row->result;
     if (result->problem[0] != '\0') {
-        fprintf(out, "%-20s FAILED: %s\n", row->workload, result->problem);
+        fprintf(out, "%-24s FAILED: %s\n", row->workload, result->problem);
         return;
     }
-    fprintf(out, "%-20s", row->workload);
+    fprintf(out, "%-24s", row->workload);
     table_cell(out, 10, 2, result->value);
     fprintf(out, " %-4s", row->unit);
     table_cell(out, 10, 2, result->baseline);
     table_cell(out, 6, 3, result->ratio);
     fprintf(out, " %2s%7.2f", gate_sign(row->gate_kind), row->gate);
     fprintf(out, "  %-6s", report_passed(row) ? "pass" : "MISSED");
+    table_cell(out, 9, 2, result->cpu_us);
     table_cell(out, 9, 1, result->p50_us);
     table_cell(out, 9, 1, result->p99_us);
     table_cell(out, 9, 1, result->max_us);
@@ -119,7 +127,7 @@ static bool more_is_better(enum gate_kind kind)
     return kind == GATE_RATIO_AT_LEAST || kind == GATE_VALUE_AT_LEAST;
 }
 
-/* The same keys as the rows of bench/peers, so that one program compares both. */
+/* The same keys as the rows of bench/peers, so that one program reads both. */
 void report_json_line(FILE *out, const struct report_row *row)
 {
     const struct result *result = &row->result;
@@ -128,6 +136,9 @@ void report_json_line(FILE *out, const struct report_row *row)
     fprintf(out, ",\"unit\":\"%s\"", row->unit);
     json_number(out, "baseline", result->baseline);
     json_number(out, "ratio", result->ratio);
+    json_number(out, "spread", result->spread);
+    json_number(out, "ratio_spread", result->ratio_spread);
+    json_number(out, "cpu_us", result->cpu_us);
     fprintf(out, ",\"better\":\"%s\"", more_is_better(row->gate_kind) ? "more" : "less");
     fprintf(out, ",\"gate\":%.2f,\"pass\":%s", row->gate, report_passed(row) ? "true" : "false");
     json_number(out, "p50", result->p50_us);

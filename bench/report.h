@@ -16,6 +16,9 @@ struct result {
     double value;
     double baseline;
     double ratio;
+    double spread;       /* of the repetitions: (highest - lowest) / median, of the value */
+    double ratio_spread; /* and of the ratio */
+    double cpu_us;       /* processor time of client and server for one operation */
     double p50_us;
     double p99_us;
     double max_us;

@@ -3,10 +3,9 @@
  * Starts and stops the servers that we measure against. Never a server that was already there:
  * its load, its data and its settings would be part of the result.
  *
- * Invariant: whatever happens to us, no server survives us. The kernel kills it when we die
- * (PDEATHSIG), and it is in a process group of its own, so that Ctrl-C reaches us alone and we take
- * it down in order. It has no data worth a clean shutdown: it is killed by its pid, and its folder
- * is removed by us.
+ * Invariant: whatever happens to us, no server survives us (process.h). Ctrl-C reaches us alone,
+ * and we take the server down in order. It has no data worth a clean shutdown: it is killed by its
+ * pid, and its folder is removed by us.
  *
  * A port is free when the kernel has just given it to us, but somebody may take it between our
  * close and the server's bind; then the server exits and the next port is tried.
@@ -18,16 +17,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "certificate.h"
+#include "process.h"
 
 #define PORT_TRIES       5
 #define READY_POLL_MS    5
@@ -90,10 +88,9 @@ static void child_become_server(const struct server *server)
            "no", (char *)NULL);
 }
 
-static void child_run(const struct server *server, const cpu_set_t *cpus, pid_t parent)
+static void child_run(const struct server *server, const cpu_set_t *cpus)
 {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || setpgid(0, 0) != 0 ||
-        sched_setaffinity(0, sizeof *cpus, cpus) != 0)
+    if (sched_setaffinity(0, sizeof *cpus, cpus) != 0)
         _exit(1);
     int null = open("/dev/null", O_RDWR);
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
@@ -122,7 +119,7 @@ static bool wait_until_ready(struct server *server, struct result *result)
     const struct timespec pause = {.tv_nsec = READY_POLL_MS * 1000000L};
     for (int waited_ms = 0; waited_ms < READY_LIMIT_MS; waited_ms += READY_POLL_MS) {
         int status;
-        if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
+        if (process_ended(server->pid, &status)) {
             server->pid = 0;
             if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_CANNOT_EXEC)
                 return result_fail(result, "redis-server cannot be run; is it installed?");
@@ -137,11 +134,7 @@ static bool wait_until_ready(struct server *server, struct result *result)
 
 static void process_stop(struct server *server)
 {
-    if (server->pid <= 0)
-        return;
-    kill(server->pid, SIGKILL);
-    while (waitpid(server->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    process_kill(server->pid);
     server->pid = 0;
 }
 
@@ -150,12 +143,11 @@ static bool process_start(struct server *server, const cpu_set_t *cpus, struct r
     server->port = free_port();
     if (server->port < 0)
         return result_fail(result, "no free port: %s", strerror(errno));
-    pid_t parent = getpid();
-    server->pid = fork();
+    server->pid = process_fork();
     if (server->pid < 0)
         return result_fail(result, "fork: %s", strerror(errno));
     if (server->pid == 0)
-        child_run(server, cpus, parent);
+        child_run(server, cpus);
     if (wait_until_ready(server, result))
         return true;
     process_stop(server);

@@ -18,16 +18,18 @@
 
 /* Server time of one pair, in us. */
 static bool slice(redisContext *info, measure_step *step, void *arg, double *pair_us,
-                  struct result *result)
+                  struct cpu_meter *cpu, struct result *result)
 {
     double calls, evalsha_us, set_us;
     if (!info_order(info, "CONFIG RESETSTAT", result))
         return false;
+    cpu_begin(cpu);
     for (int i = 0; i < PAIRS_IN_SLICE; i++) {
         const char *problem = bench_interrupted ? "interrupted" : step(arg);
         if (problem != NULL)
             return result_fail(result, "%s", problem);
     }
+    cpu_end(cpu, PAIRS_IN_SLICE);
     if (!info_command(info, "evalsha", &calls, &evalsha_us, result) ||
         !info_command(info, "set", &calls, &set_us, result))
         return false;
@@ -40,17 +42,16 @@ static bool slice(redisContext *info, measure_step *step, void *arg, double *pai
 static bool measure(const struct bench *bench, redisContext *info, struct subject *subject,
                     struct bare *bare, struct result *result)
 {
-    double ours[SLICES], theirs[SLICES], ratio[SLICES];
+    double ours[SLICES], theirs[SLICES];
+    struct cpu_meter cpu = {0}, bare_cpu = {0};
     int slices = bench->quick ? QUICK_SLICES : SLICES;
     for (int i = 0; i < slices; i++) {
-        if (!slice(info, subject_pair, subject, &ours[i], result) ||
-            !slice(info, bare_pair, bare, &theirs[i], result))
+        if (!slice(info, subject_pair, subject, &ours[i], &cpu, result) ||
+            !slice(info, bare_pair, bare, &theirs[i], &bare_cpu, result))
             return false;
-        ratio[i] = ours[i] / theirs[i];
     }
-    result->value = median(ours, slices);
-    result->baseline = median(theirs, slices);
-    result->ratio = median(ratio, slices);
+    result_take_runs(result, ours, theirs, slices);
+    result->cpu_us = cpu_per_operation_us(&cpu);
     return true;
 }
 

@@ -38,6 +38,7 @@ struct team {
     int running;
     bool ends;
     int count;
+    struct cpu_meter cpu; /* since the last team_take() */
     struct board board;
     struct place places[TEAM_MAX];
 };
@@ -184,10 +185,13 @@ bool team_run(struct team *team, int64_t duration_ns, struct result *result)
     atomic_store(&board->last_grant_ns, 0);
     atomic_store(&board->section_ns, 0);
     atomic_store(&board->slice_over, false);
+    cpu_begin(&team->cpu);
     let_go(team, false);
     nanosleep(&pause, NULL); /* a signal ends it early, which hurts nothing */
     atomic_store(&board->slice_over, true);
-    return wait_parked(team, result) && (!bench_interrupted || result_fail(result, "interrupted"));
+    bool parked = wait_parked(team, result);
+    cpu_end(&team->cpu, 0);
+    return parked && (!bench_interrupted || result_fail(result, "interrupted"));
 }
 
 struct board *team_board(struct team *team)
@@ -195,13 +199,15 @@ struct board *team_board(struct team *team)
     return &team->board;
 }
 
-void team_take(struct team *team, struct histogram *histogram, uint64_t *count)
+void team_take(struct team *team, struct histogram *histogram, struct cpu_meter *cpu)
 {
+    cpu->used_ns += team->cpu.used_ns;
+    team->cpu.used_ns = 0;
     for (int i = 0; i < team->count; i++) {
         struct player *player = &team->places[i].player;
         histogram_merge(histogram, &player->histogram);
         memset(&player->histogram, 0, sizeof player->histogram);
-        *count += player->count;
+        cpu->operations += player->count;
         player->count = 0;
     }
 }

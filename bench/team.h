@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "cpu.h"
 #include "numbers.h"
 #include "server.h"
 #include "subject.h"
@@ -45,8 +46,9 @@ struct team *team_start(team_step *step, int count, const struct server *server,
  * any of them is the team's. */
 bool team_run(struct team *team, int64_t duration_ns, struct result *result);
 struct board *team_board(struct team *team);
-/* While they are parked: adds what they have counted since the last time. */
-void team_take(struct team *team, struct histogram *histogram, uint64_t *count);
+/* While they are parked: adds what they have counted since the last time, and the processor time
+ * of all that (us for each of what they count: cpu.h). */
+void team_take(struct team *team, struct histogram *histogram, struct cpu_meter *cpu);
 bool team_end(struct team *team, struct result *result); /* NULL is fine */
 
 #endif

@@ -174,12 +174,12 @@ static bool compare(const struct bench *bench, struct loop *loop, struct window 
     sides[1].arg = window;
     if (!measure_in_turns(bench, sides, 2, result))
         return false;
-    struct result times;
-    result_clear(&times);
-    measure_compare(bench, &sides[0], &sides[1], &times);
-    result->value = PAIRS_PER_STEP * 1e3 / times.value;
-    result->baseline = PAIRS_PER_STEP * 1e3 / times.baseline;
-    result->ratio = 1 / times.ratio;
+    double rates[2][REPETITIONS_MAX];
+    for (int i = 0; i < 2; i++)
+        for (int repetition = 0; repetition < bench->repetitions; repetition++)
+            rates[i][repetition] = PAIRS_PER_STEP * 1e3 / sides[i].step_us[repetition];
+    result_take_runs(result, rates[0], rates[1], bench->repetitions);
+    result->cpu_us = cpu_per_operation_us(&sides[0].cpu) / PAIRS_PER_STEP;
     return true;
 }
 

@@ -206,5 +206,6 @@ bool run_w3_fairness(const struct bench *bench, const struct workload *workload,
 {
     const struct w3 *w3 = measure(bench, workload);
     result->value = w3->unfairness;
+    result->cpu_us = w3->result.cpu_us;
     return w3->result.problem[0] == '\0' || result_fail(result, "%s", w3->result.problem);
 }

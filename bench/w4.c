@@ -28,12 +28,13 @@ enum { SLICES = 10, QUANTILES = 2 };
 static const double quantiles[QUANTILES] = {0.50, 0.99};
 
 struct quantile_row {
-    double handoff_us[REPETITIONS_MAX], trip_us[REPETITIONS_MAX], ratio[REPETITIONS_MAX];
+    double handoff_us[REPETITIONS_MAX], trip_us[REPETITIONS_MAX];
 };
 
 static struct w4 {
     int processes; /* 0: not measured yet */
-    double commands, acquisitions;
+    double commands;
+    struct cpu_meter cpu; /* and the acquisitions */
     int repetitions;
     struct quantile_row quantile[QUANTILES];
     struct result result; /* problem, and percentiles of all hand-offs */
@@ -68,14 +69,12 @@ static const char *hand_off(struct player *player)
 static bool run_team(struct field *field, int64_t duration_ns, struct w4 *w4)
 {
     double commands;
-    uint64_t count = 0;
     if (!info_order(field->info, "CONFIG RESETSTAT", &w4->result) ||
         !team_run(field->team, duration_ns, &w4->result) ||
         !info_sent(field->info, &commands, &w4->result))
         return false;
-    team_take(field->team, &field->handoffs, &count);
+    team_take(field->team, &field->handoffs, &w4->cpu);
     w4->commands += commands;
-    w4->acquisitions += (double)count;
     return true;
 }
 
@@ -112,8 +111,10 @@ static bool run_repetition(struct field *field, int repetition, struct w4 *w4)
     if (!run_both(field, true, bench->warm_up_ns, w4))
         return false;
     forget(field);
-    if (repetition == 0)
-        w4->commands = w4->acquisitions = 0; /* the first ones also connected */
+    if (repetition == 0) { /* the first ones also connected */
+        w4->commands = 0;
+        w4->cpu = (struct cpu_meter){0};
+    }
     for (int slice = 0; slice < SLICES; slice++)
         if (!run_both(field, (slice + repetition) % 2 == 0, bench->stretch_ns / SLICES, w4))
             return false;
@@ -121,7 +122,6 @@ static bool run_repetition(struct field *field, int repetition, struct w4 *w4)
         struct quantile_row *row = &w4->quantile[i];
         row->handoff_us[repetition] = histogram_quantile_us(&field->handoffs, quantiles[i]);
         row->trip_us[repetition] = histogram_quantile_us(&field->trips, quantiles[i]);
-        row->ratio[repetition] = row->handoff_us[repetition] / row->trip_us[repetition];
     }
     histogram_merge(&field->all_handoffs, &field->handoffs);
     return true;
@@ -136,6 +136,7 @@ static bool run_field(struct field *field, const struct server *server, struct w
     for (int i = 0; measured && i < w4->repetitions; i++)
         measured = run_repetition(field, i, w4);
     result_take_histogram(&w4->result, &field->all_handoffs);
+    w4->result.cpu_us = cpu_per_operation_us(&w4->cpu);
     if (field->bare.context != NULL)
         bare_close(&field->bare);
     if (field->info != NULL)
@@ -181,7 +182,8 @@ bool run_w4_commands(const struct bench *bench, const struct workload *workload,
                      struct result *result)
 {
     const struct w4 *w4 = measure(bench, workload);
-    result->value = w4->commands / w4->acquisitions;
+    result->value = w4->commands / (double)w4->cpu.operations;
+    result->cpu_us = w4->result.cpu_us;
     return w4->result.problem[0] == '\0' || result_fail(result, "%s", w4->result.problem);
 }
 
@@ -190,9 +192,7 @@ static bool show(const struct w4 *w4, const struct quantile_row *row, struct res
     *result = w4->result;
     if (result->problem[0] != '\0')
         return false;
-    result->value = median(row->handoff_us, w4->repetitions);
-    result->baseline = median(row->trip_us, w4->repetitions);
-    result->ratio = median(row->ratio, w4->repetitions);
+    result_take_runs(result, row->handoff_us, row->trip_us, w4->repetitions);
     return true;
 }
 

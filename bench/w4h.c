@@ -26,8 +26,9 @@
 static struct w4h {
     bool measured;
     int repetitions;
-    double rate[REPETITIONS_MAX], ideal[REPETITIONS_MAX], efficiency[REPETITIONS_MAX];
-    double p50_us[REPETITIONS_MAX], p99_us[REPETITIONS_MAX], spread[REPETITIONS_MAX];
+    double rate[REPETITIONS_MAX], ideal[REPETITIONS_MAX];
+    double p50_us[REPETITIONS_MAX], p99_us[REPETITIONS_MAX];
+    struct cpu_meter cpu;
     struct result result;
 } last; /* of this run of the program */
 
@@ -70,24 +71,24 @@ static bool run_repetition(const struct bench *bench, struct team *team, int rep
                            struct w4h *w4h)
 {
     struct histogram *waits = calloc(1, sizeof *waits);
-    uint64_t count = 0;
+    struct cpu_meter warming = {0}, cpu = {0};
     if (waits == NULL)
         return result_fail(&w4h->result, "out of memory");
     bool measured = team_run(team, bench->warm_up_ns, &w4h->result);
-    team_take(team, waits, &count);
+    team_take(team, waits, &warming);
     *waits = (struct histogram){0};
-    count = 0;
     measured = measured && team_run(team, STRETCHES * bench->stretch_ns, &w4h->result);
-    team_take(team, waits, &count);
+    team_take(team, waits, &cpu);
+    w4h->cpu.used_ns += cpu.used_ns;
+    w4h->cpu.operations += cpu.operations;
     const struct board *board = team_board(team);
     double seconds = (double)(board->last_grant_ns - board->first_grant_ns) / 1e9;
+    double count = (double)cpu.operations;
     if (measured && count > 1) {
-        w4h->rate[repetition] = (double)(count - 1) / seconds;
-        w4h->ideal[repetition] = (double)count * 1e9 / (double)board->section_ns;
-        w4h->efficiency[repetition] = w4h->rate[repetition] / w4h->ideal[repetition];
+        w4h->rate[repetition] = (count - 1) / seconds;
+        w4h->ideal[repetition] = count * 1e9 / (double)board->section_ns;
         w4h->p50_us[repetition] = histogram_quantile_us(waits, 0.50);
         w4h->p99_us[repetition] = histogram_quantile_us(waits, 0.99);
-        w4h->spread[repetition] = w4h->p99_us[repetition] / w4h->p50_us[repetition];
     } else if (measured) {
         measured = result_fail(&w4h->result, "nobody got the lock");
     }
@@ -127,9 +128,8 @@ bool run_w4h_rate(const struct bench *bench, const struct workload *workload, st
 {
     if (!measure(bench, workload, result))
         return false;
-    result->value = median(last.rate, last.repetitions);
-    result->baseline = median(last.ideal, last.repetitions);
-    result->ratio = median(last.efficiency, last.repetitions);
+    result_take_runs(result, last.rate, last.ideal, last.repetitions);
+    result->cpu_us = cpu_per_operation_us(&last.cpu);
     return true;
 }
 
@@ -137,8 +137,7 @@ bool run_w4h_wait(const struct bench *bench, const struct workload *workload, st
 {
     if (!measure(bench, workload, result))
         return false;
-    result->value = median(last.p99_us, last.repetitions);
-    result->baseline = median(last.p50_us, last.repetitions);
-    result->ratio = median(last.spread, last.repetitions);
+    result_take_runs(result, last.p99_us, last.p50_us, last.repetitions);
+    result->cpu_us = cpu_per_operation_us(&last.cpu);
     return true;
 }

@@ -9,18 +9,13 @@
  *   w5-memory     resident memory of the client
  *   w5-threads    threads of the client
  *
- * A hold that is lost makes all of them fail.
+ * A hold that is lost makes all of them fail. The operation, of which the table shows the processor
+ * time, is one hold that is kept for one second.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "bench.h"
+#include "holding.h"
 #include "info.h"
 #include "server.h"
 
@@ -33,94 +28,30 @@
 struct w5 {
     bool measured;
     double commands, slowest_us, processor_percent, memory_mib, threads;
+    double cpu_us; /* of client and server, for one hold and second */
 };
 
 static struct w5 last; /* of this run of the program */
 
-struct holder {
-    pid_t pid;
-    FILE *to, *from;
-};
-
-static void become_holder(int in, int out, const struct server *server, int holds)
+static bool watch(redisContext *info, const struct server *server, struct holding *holding,
+                  int seconds, struct result *result)
 {
-    char path[512], url[128], count[16], lease[16];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof "-holder");
-    if (length < 0)
-        _exit(127);
-    memcpy(path + length, "-holder", sizeof "-holder");
-    snprintf(url, sizeof url, "redis://127.0.0.1:%d", server->port);
-    snprintf(count, sizeof count, "%d", holds);
-    snprintf(lease, sizeof lease, "%d", LEASE_MS);
-    dup2(in, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    execl(path, path, url, count, lease, (char *)NULL);
-    _exit(127);
-}
-
-static bool holder_start(struct holder *holder, const struct server *server, int holds,
-                         struct result *result)
-{
-    int to[2], from[2];
-    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0)
-        return result_fail(result, "pipe: %s", strerror(errno));
-    holder->pid = fork();
-    if (holder->pid == 0)
-        become_holder(to[0], from[1], server, holds);
-    close(to[0]);
-    close(from[1]);
-    holder->to = fdopen(to[1], "w");
-    holder->from = fdopen(from[0], "r");
-    char line[256] = "no answer";
-    if (holder->pid > 0 && fgets(line, sizeof line, holder->from) != NULL &&
-        strcmp(line, "ready\n") == 0)
-        return true;
-    return result_fail(result, "holdfast-bench-holder: %s", line);
-}
-
-static void holder_stop(struct holder *holder)
-{
-    fclose(holder->to); /* it reads the end, and ends */
-    fclose(holder->from);
-    if (holder->pid > 0)
-        waitpid(holder->pid, NULL, 0);
-}
-
-static void wait_seconds(int seconds)
-{
-    for (int i = 0; i < 10 * seconds && !bench_interrupted; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-}
-
-static bool ask_holder(struct holder *holder, double *used_us, double *resident_kib,
-                       struct result *result)
-{
-    double lost;
-    fputs("enough\n", holder->to);
-    fflush(holder->to);
-    if (fscanf(holder->from, "%lf %lf %lf %lf", used_us, resident_kib, &last.threads, &lost) != 4)
-        return result_fail(result, "the holder gave no numbers");
-    return lost == 0 || result_fail(result, "%.0f holds were lost", lost);
-}
-
-static bool watch(redisContext *info, struct holder *holder, int seconds, struct result *result)
-{
-    double used_us, resident_kib, calls, total_us;
+    double calls, total_us;
     char slower[64];
     snprintf(slower, sizeof slower, "CONFIG SET slowlog-log-slower-than %d", SLOW_US);
     if (!info_order(info, slower, result) || !info_order(info, "SLOWLOG RESET", result) ||
         !info_order(info, "CONFIG RESETSTAT", result))
         return false;
-    wait_seconds(seconds);
-    if (bench_interrupted)
-        return result_fail(result, "interrupted");
-    if (!info_command(info, "evalsha", &calls, &total_us, result) ||
-        !info_slowest_us(info, &last.slowest_us, result) ||
-        !ask_holder(holder, &used_us, &resident_kib, result))
+    if (!holding_keep(holding, server, seconds * 1000, result) ||
+        !info_command(info, "evalsha", &calls, &total_us, result) ||
+        !info_slowest_us(info, &last.slowest_us, result))
         return false;
     last.commands = calls / seconds;
-    last.processor_percent = used_us / seconds / 1e6 * 100;
-    last.memory_mib = resident_kib / 1024;
+    last.processor_percent = holding->client_ns / seconds / 1e9 * 100;
+    last.cpu_us =
+        (holding->client_ns + holding->server_ns) / 1e3 / seconds / (double)holding->holds;
+    last.memory_mib = holding->full_kib / 1024;
+    last.threads = holding->threads;
     last.measured = true;
     return true;
 }
@@ -128,12 +59,13 @@ static bool watch(redisContext *info, struct holder *holder, int seconds, struct
 static bool measure(const struct bench *bench, const struct server *server, struct result *result)
 {
     redisContext *info;
-    struct holder holder = {0};
+    struct holding holding;
     if (!info_open(&info, server, result))
         return false;
-    bool started = holder_start(&holder, server, bench->quick ? QUICK_HOLDS : HOLDS, result);
-    bool measured = started && watch(info, &holder, bench->quick ? 1 : SECONDS, result);
-    holder_stop(&holder);
+    bool measured =
+        holding_start(&holding, server, bench->quick ? QUICK_HOLDS : HOLDS, LEASE_MS, 0, result) &&
+        watch(info, server, &holding, bench->quick ? 1 : SECONDS, result);
+    holding_stop(&holding);
     redisFree(info);
     return measured;
 }
@@ -152,6 +84,8 @@ static bool show(const struct bench *bench, const struct workload *workload, con
         server_stop(&server);
     }
     result->value = *number;
+    if (number != &last.memory_mib && number != &last.threads)
+        result->cpu_us = last.cpu_us;
     return measured;
 }
 

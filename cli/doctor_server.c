@@ -80,6 +80,10 @@ static void judge_memory_of_locks(const hf_examination *server, struct findings 
 
 static void judge_others(const hf_examination *server, struct findings *findings)
 {
+    if (server->run_id[0] == '\0')
+        findings_add(findings, FINDING_WARNING, "run-id",
+                     "it does not tell its run_id (INFO server), as behind a proxy that hides it: "
+                     "those who wait poll, ids are refused, and it has no vote in a quorum");
     if (server->replicas > 0)
         findings_add(findings, FINDING_WARNING, "replicas",
                      "it has %" PRIu64 ", which follow it later: a failover may forget a lock that "

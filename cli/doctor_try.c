@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What a server lets us do is found out by doing it: a lock of a name that nobody else uses is
- * watched, taken, looked at and released. What the library can do without, it says in its log. */
+ * watched, taken, looked at, renewed and released. What the library can do without, it says in its
+ * log. How long the server takes for renewals says how near it is to its limit: a client whose
+ * renewals are late takes no new locks. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "doctor.h"
 
-enum { MESSAGES_MS = 1000, SCRATCH_LEASE_MS = 5000 };
+enum { MESSAGES_MS = 1000, SCRATCH_LEASE_MS = 5000, RENEWALS = 15, SLOW_US = 20000 };
 
 struct doctor_log {
     pthread_mutex_t mutex;
@@ -87,7 +90,47 @@ static void ignore(void *arg, const hf_event *event)
     (void)event;
 }
 
-static hf_status take_and_release(hf_client *client, const char *name, hf_error *error)
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static hf_status renew_often(hf_hold *hold, int64_t *median_us, hf_error *error)
+{
+    int64_t took_us[RENEWALS];
+    hf_status status = HF_OK;
+    for (int i = 0; i < RENEWALS && status == HF_OK; i++) {
+        int64_t began_us = now_us();
+        status = hf_extend(hold, SCRATCH_LEASE_MS, error);
+        took_us[i] = now_us() - began_us;
+    }
+    qsort(took_us, RENEWALS, sizeof(took_us[0]), by_size);
+    *median_us = took_us[RENEWALS / 2];
+    return status;
+}
+
+static void judge_pace(int64_t renewal_us, struct findings *findings)
+{
+    if (renewal_us > SLOW_US)
+        findings_add(findings, FINDING_WARNING, "load",
+                     "a renewal takes %lld ms: the server is busy or far away; use longer leases, "
+                     "or fewer locks in a client",
+                     (long long)(renewal_us / 1000));
+    else
+        findings_add(findings, FINDING_OK, "load", "a renewal takes %lld us",
+                     (long long)renewal_us);
+}
+
+static hf_status take_and_release(hf_client *client, const char *name, int64_t *renewal_us,
+                                  hf_error *error)
 {
     static hf_inspection lock;
     hf_hold *hold;
@@ -97,7 +140,7 @@ static hf_status take_and_release(hf_client *client, const char *name, hf_error 
         return status;
     status = hf_inspect(client, name, 0, &lock, error);
     if (status == HF_OK)
-        status = hf_extend(hold, SCRATCH_LEASE_MS, error);
+        status = renew_often(hold, renewal_us, error);
     if (status == HF_OK)
         return hf_release(&hold, error);
     (void)hf_release(&hold, NULL);
@@ -131,11 +174,13 @@ void doctor_try(hf_client *client, struct doctor_log *log, struct findings *find
     (void)snprintf(name, sizeof(name), "holdfast-doctor:%016llx", (unsigned long long)random);
     if (hf_observe(client, name, 0, see, log, &observer, NULL) == HF_OK)
         wait_until(log, &log->watching);
-    if (take_and_release(client, name, &error) == HF_OK) {
+    int64_t renewal_us = 0;
+    if (take_and_release(client, name, &renewal_us, &error) == HF_OK) {
         findings_add(findings, FINDING_OK, "rights",
                      "locks may be taken, looked at, renewed and released");
         wait_until(log, &log->released_seen);
         judge_messages(log, findings);
+        judge_pace(renewal_us, findings);
     } else {
         findings_add_failure(findings, "rights", &error);
     }

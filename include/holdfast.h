@@ -40,7 +40,11 @@
  * HF_EFORKED, hf_is_valid() says false; hf_release() and hf_close() free the child's copies, of
  * memory and descriptors, without touching the parent's locks. Only async-signal-safe functions are
  * safe between fork() and exec() in a program with threads; ours are not needed there: descriptors
- * are close-on-exec.
+ * are close-on-exec. The same holds for a child of _Fork() or clone(), and for one that a signal
+ * handler forks in the middle of a call, but there hf_release() and hf_close() free nothing, and
+ * the child must not return from the handler: it calls exec() or _exit(). (fork() itself may
+ * deadlock in a signal handler, in malloc() of the C library; _Fork() does not.) A child of vfork()
+ * shares the memory of its parent and must call nothing of this library.
  *
  * Memory. Nothing here aborts or prints. Where memory runs out, the call says HF_ENOMEM and the
  * client stays usable. Strings that you pass are copied.
@@ -85,7 +89,7 @@ typedef struct hf_observer hf_observer;
 #define HF_LOCAL_TURNS_MAX 1000  /* see local_turns                                              */
 #define HF_LINKS_MAX       8     /* command connections of one client to one server              */
 #define HF_SERVERS_MAX     9     /* servers of a quorum                                          */
-#define HF_PENDING_MAX     16384 /* requests that may be unanswered on one connection            */
+#define HF_PENDING_MAX     16384 /* requests, but for renewals, that may wait on one connection  */
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
@@ -254,7 +258,8 @@ typedef struct hf_client_options {
     hf_check check_clock; /* its clock is more than 5 s away from ours; default warn           */
     /* What is taken off a lease for clocks that run at different rates: */
     int64_t drift_ppm; /* millionths of it; default 10 000, which is 1 %                        */
-    int64_t drift_ms;  /* and so much; default 2                                                */
+    int64_t drift_ms;  /* and so much; default 2. Both together must leave 20 ms of each lease
+                          (and of max_lease_ms), otherwise the call says HF_EINVAL              */
     bool durable_servers; /* quorum: no server ever forgets what it has confirmed (appendonly with
                              appendfsync always, on disks that last), so one that was restarted
                              votes at once; the same for all clients                            */
@@ -292,8 +297,10 @@ typedef struct hf_client_options {
  * max_lease_ms ago has no vote, for it may have forgotten a lock that is still held. On servers
  * that are all new the first lock is to be had when a majority has run for that long, and servers
  * are to be restarted one at a time, so far apart. (In tests, durable_servers = true does away with
- * it.) A clock that jumps forward at one of the servers, FLUSHALL or eviction there may let two
- * holds overlap, as with a single one; the fence still orders them. docs/safety.md has the rest.
+ * it.) Each server must tell its run_id in INFO, by which a restart is noticed; one that hides it
+ * (behind a proxy, say) is refused with HF_EUNSAFE. A clock that jumps forward at one of the
+ * servers, FLUSHALL or eviction there may let two holds overlap, as with a single one; the fence
+ * still orders them. docs/safety.md has the rest.
  *
  * options may be NULL. HF_OK: *client is yours, end it with hf_close(). Otherwise *client is NULL:
  * HF_EINVAL (the text points at the character of the URL, or names the option or file, or says why
@@ -303,7 +310,8 @@ typedef struct hf_client_options {
 HF_API hf_status hf_open(const char *url, const hf_client_options *options, hf_client **client,
                          hf_error *error);
 
-/* Ends a client. Calls that wait in other threads return HF_ECLOSED, and operations that are under
+/* Ends a client. Calls that wait in other threads, and calls that begin while this runs, return
+ * HF_ECLOSED; no call with this client may begin after this has returned. Operations that are under
  * way (hf_acquire_async) are told so before this returns. Holds that are still live are
  * released, for call_timeout_ms together; those left unanswered end with their lease. The hf_hold
  * pointers stay yours: each must still go to hf_release(), which then says HF_ECLOSED.
@@ -381,7 +389,8 @@ typedef struct hf_acquire_options {
     /* Who. With an owner, everybody who names the same one shares the lock, also across processes:
      * the first of them takes it, the others join with the same fence, each with a lease of its
      * own, and the last release (or the end of the last lease) frees it. */
-    const char *owner; /* such as a request id; at most HF_OWNER_MAX bytes; default the thread */
+    const char *owner; /* such as a request id; at most HF_OWNER_MAX bytes, and not beginning with
+                          "hf:" (those belong to the library); default the thread               */
     const char *label; /* shown to operators; at most HF_LABEL_MAX printable bytes; default none */
     bool no_renewal; /* renewed by hf_extend() only                                              */
     bool no_reentry; /* the calling thread may not take it a second time                         */
@@ -393,8 +402,8 @@ typedef struct hf_acquire_options {
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
 
 /* Acquires the lock `name`: any bytes but the empty name; prefix + name at most HF_NAME_MAX bytes
- * and neither beginning with "hf:", where the library keeps its own keys. The lock is the plain string
- * key prefix + name, so programs that use SET NX PX on that key take part.
+ * and neither beginning with "hf:", where the library keeps its own keys. The lock is the plain
+ * string key prefix + name, so programs that use SET NX PX on that key take part.
  *
  * Tries once, or waits until a limit is reached: wait_ms or max_retries, whichever comes first.
  * With wait_ms > 0 the call returns within wait_ms, whatever the server does. Otherwise each try is
@@ -670,7 +679,7 @@ HF_API hf_status hf_inspect(hf_client *client, const char *name, size_t name_len
 /* What the server says about itself, and how far away it is. */
 typedef struct hf_examination {
     char version[32];
-    char run_id[41];          /* changes when it is restarted                                   */
+    char run_id[41];          /* changes when it is restarted; empty: it does not tell          */
     char eviction_policy[32]; /* of interest if there is a limit                                */
     uint64_t memory_limit;    /* bytes; 0: none                                                 */
     uint64_t evicted_keys;    /* since it was started                                           */
@@ -733,7 +742,7 @@ typedef enum hf_sight_kind {
     HF_SEEN_WAITING,  /* `who` has joined the queue                                             */
     HF_SEEN_REVOKED,  /* somebody has asked `who` to give it up                                 */
     HF_SEEN_BROKEN,   /* it was taken away from `who` by force                                  */
-    HF_SEEN_MISSED    /* more has happened than could be kept                                   */
+    HF_SEEN_MISSED    /* a gap: more has happened here than could be kept                       */
 } hf_sight_kind;
 
 typedef struct hf_sight {
@@ -795,6 +804,22 @@ typedef struct hf_stats {
 
 /* What this client has done since it was opened. HF_OK, HF_EINVAL, HF_ECLOSED or HF_EFORKED. */
 HF_API hf_status hf_stats_read(hf_client *client, hf_stats *stats);
+
+/* How near this client is to what it and its servers can do. Renewals leave before everything else.
+ * When they are late all the same, acquires that would add a hold wait until they are on time, or
+ * fail with HF_EUNAVAILABLE when their time is over: so no hold is lost for a new one. The log says
+ * when that begins and when it is over. Watch late_ms and overloads: if they are not 0, this client
+ * holds too many locks, for leases that are too short, on servers that are too busy. */
+typedef struct hf_load {
+    size_t size;        /* sizeof(hf_load), set by the caller                               */
+    uint64_t late_ms;   /* how late the latest renewal is, from an eighth of its interval on */
+    uint64_t held_back; /* acquires that wait for late renewals                             */
+    uint64_t unsent;    /* other requests that wait until earlier ones are answered         */
+    uint64_t overloads; /* how often renewals of a connection have begun to be late         */
+} hf_load;
+
+/* Fills what `size` says there is room for. HF_OK, HF_EINVAL, HF_ECLOSED or HF_EFORKED. */
+HF_API hf_status hf_load_read(hf_client *client, hf_load *load);
 
 /* ---- Cancellation ---------------------------------------------------------------------------- */
 

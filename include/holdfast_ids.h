@@ -101,7 +101,8 @@ HF_API void hf_ids_close(hf_ids *ids);
  *   HF_EINVAL   also: others use this name with another epoch
  *   HF_EDEADLK  it would have to wait, inside a callback
  *   HF_ESERVER  also: the epoch is used up
- *   HF_EDENIED, HF_EUNSAFE, HF_ENOMEM, HF_ECLOSED, HF_EFORKED */
+ *   HF_EUNSAFE  also: the server hides its run_id (INFO server), so that ids could come twice
+ *   HF_EDENIED, HF_ENOMEM, HF_ECLOSED, HF_EFORKED */
 HF_API hf_status hf_ids_next(hf_ids *ids, int64_t *id, hf_error *error);
 
 /* `count` ids at once, each larger than the one before (without a key), at most HF_IDS_BATCH_MAX;

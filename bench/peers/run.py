@@ -5,7 +5,6 @@
   run.py [--peers a,b] [--workloads w1,w4] [--repetitions n] [--seconds s]
                           installs, measures, saves build/peers/results.json and writes the documents
   run.py --report FILE    writes the documents from saved results
-  run.py --compare A B    compares two saved results, of this or of `make bench`
   run.py --interop        Holdfast and its peers contend for one key
 """
 import argparse
@@ -13,7 +12,7 @@ import pathlib
 import signal
 import sys
 
-from runner import compare, interop, readme, report, results, session
+from runner import interop, readme, report, results, session
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -31,7 +30,6 @@ def parse():
                         help='after which nothing more is begun')
     parser.add_argument('--no-documents', action='store_true', help='only measure and save')
     parser.add_argument('--report', metavar='FILE', help='write the documents from saved results')
-    parser.add_argument('--compare', nargs=2, metavar=('A', 'B'), help='is B slower than A?')
     parser.add_argument('--interop', action='store_true', help='contend for one key with Holdfast')
     return parser.parse_args()
 
@@ -39,8 +37,6 @@ def parse():
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     options = parse()
-    if options.compare:
-        return compare.run(*options.compare, print)
     if options.interop:
         return interop.run(options, ROOT)
     saved = options.report or session.measure_all(options, ROOT)

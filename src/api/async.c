@@ -114,6 +114,7 @@ hf_status hf_acquire_async(hf_client *client, const char *name, const hf_acquire
                            hf_acquired_function *function, void *arg, hf_operation *number,
                            hf_error *error)
 {
+    HF__VISIT(client);
     hf_acquire_options checked;
     if (number != NULL)
         *number = 0;
@@ -135,6 +136,7 @@ hf_status hf_acquire_async(hf_client *client, const char *name, const hf_acquire
 
 hf_status hf_cancel_operation(hf_client *client, hf_operation number)
 {
+    HF__VISIT(client);
     return client != NULL ? hf__driver_cancel_operation(client->driver, number) : HF_EINVAL;
 }
 
@@ -155,6 +157,8 @@ static void drop_release(hf__operation *base)
 static hf_status start_release(hf_hold *hold, hf_done_function *function, void *arg)
 {
     hf_client *client = hf__hold_client(hold);
+    if (hf__driver_forked(client->driver))
+        return HF_EFORKED;
     operation *fresh = new_operation(client, HF__CALL_RELEASE, arg);
     if (fresh == NULL)
         return HF_ENOMEM;
@@ -191,16 +195,19 @@ hf_status hf_release_async(hf_hold **hold, hf_done_function *function, void *arg
 
 int hf_loop_descriptor(hf_client *client)
 {
+    HF__VISIT(client);
     return client != NULL ? hf__driver_loop_descriptor(client->driver) : -1;
 }
 
 int hf_loop_timeout_ms(hf_client *client)
 {
+    HF__VISIT(client);
     return client != NULL ? hf__driver_loop_timeout_ms(client->driver) : -1;
 }
 
 hf_status hf_process(hf_client *client, hf_error *error)
 {
+    HF__VISIT(client);
     if (client == NULL)
         return hf__fail(error, HF_EINVAL, "client is NULL");
     hf_status status = hf__client_check(client, error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening and closing. A client outlives hf_close() as an empty shell for as long as the
- * application still has holds of it, so that teardown works in any order. */
+ * application still has holds of it, so that teardown works in any order, and until the last call
+ * has returned that began before. */
 #include "api/client.h"
 
 #include <string.h>
@@ -30,8 +31,23 @@ static void free_client(hf_client *client)
 
 void hf__client_release(hf_client *client)
 {
+    if (client->driver != NULL && hf__driver_is_torn(client->driver))
+        return;
     if (atomic_fetch_sub(&client->references, 1) == 1)
         free_client(client);
+}
+
+hf_client *hf__visit_begin(hf_client *client)
+{
+    if (client != NULL)
+        atomic_fetch_add(&client->references, 1);
+    return client;
+}
+
+void hf__visit_end(hf_client **visited)
+{
+    if (*visited != NULL)
+        hf__client_release(*visited);
 }
 
 hf_status hf__plain(hf_error *error, hf_status status)
@@ -193,6 +209,8 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
         return status;
     memcpy(config.core.client_id, client->client_id, sizeof(client->client_id));
     client->max_lease_ms = options->max_lease_ms;
+    client->drift_ppm = options->drift_ppm;
+    client->drift_ms = options->drift_ms;
     client->reply_timeout_ms = options->reply_timeout_ms;
     client->call_timeout_ms = options->call_timeout_ms;
     client->own_loop = options->own_loop;
@@ -253,8 +271,21 @@ hf_status hf_close(hf_client *client)
 
 hf_status hf_stats_read(hf_client *client, hf_stats *stats)
 {
+    HF__VISIT(client);
     if (client == NULL || stats == NULL)
         return HF_EINVAL;
     *stats = (hf_stats){0};
     return hf__driver_stats(client->driver, stats);
+}
+
+hf_status hf_load_read(hf_client *client, hf_load *load)
+{
+    hf_load all = {0};
+    if (client == NULL || load == NULL || load->size < sizeof(load->size))
+        return HF_EINVAL;
+    size_t size = load->size < sizeof(all) ? load->size : sizeof(all);
+    hf_status status = hf__driver_load(client->driver, &all);
+    all.size = load->size;
+    memcpy(load, &all, size);
+    return status;
 }

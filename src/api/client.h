@@ -9,7 +9,8 @@
 #include "net/tls.h"
 
 struct hf_client {
-    /* The application's reference, gone with hf_close(), and one for each hold in its hands. */
+    /* The application's reference, gone with hf_close(), one for each hold in its hands, and one
+     * for each call that is under way. */
     atomic_uint references;
     hf__driver *driver;
     hf__url servers[HF_SERVERS_MAX];
@@ -20,6 +21,8 @@ struct hf_client {
     char *prefix;
     size_t prefix_length;
     int64_t max_lease_ms;
+    int64_t drift_ppm;
+    int64_t drift_ms;
     int64_t reply_timeout_ms;
     int64_t call_timeout_ms;
     bool own_loop;
@@ -37,6 +40,14 @@ static inline hf__slice hf__client_prefix(const hf_client *client)
 }
 
 void hf__client_release(hf_client *client); /* drops a reference */
+
+/* A call keeps the memory of its client until it returns, also if hf_close() comes and goes
+ * meanwhile: the first line of every public function that is handed a client. NULL is fine. */
+#define HF__VISIT(client) \
+    hf_client *visited __attribute__((cleanup(hf__visit_end))) = hf__visit_begin(client)
+
+hf_client *hf__visit_begin(hf_client *client);
+void hf__visit_end(hf_client **visited);
 
 /* The status, and in `error` what it says by itself. */
 hf_status hf__plain(hf_error *error, hf_status status);

@@ -116,6 +116,7 @@ hf_status hf__client_prepare(hf_client *client, const char *name, const hf_acqui
 hf_status hf_acquire(hf_client *client, const char *name, const hf_acquire_options *options,
                      hf_hold **hold, hf_error *error)
 {
+    HF__VISIT(client);
     hf_acquire_options checked;
     if (hold == NULL)
         return hf__fail(error, HF_EINVAL, "hold is NULL");

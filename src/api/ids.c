@@ -107,6 +107,7 @@ static hf_status check_open(hf_client *client, hf_error *error)
 hf_status hf_ids_open(hf_client *client, const char *name, const hf_ids_options *options,
                       hf_ids **ids, hf_error *error)
 {
+    HF__VISIT(client);
     hf_ids_options checked;
     if (ids == NULL)
         return hf__fail(error, HF_EINVAL, "ids is NULL");
@@ -142,7 +143,8 @@ void hf_ids_close(hf_ids *ids)
             hf__ids_lease_end(ids);
     }
     hf__client_release(ids->client);
-    free_ids(ids);
+    if (!hf__driver_is_torn(ids->driver))
+        free_ids(ids);
 }
 
 /* ---- Taking ---- */

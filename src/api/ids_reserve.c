@@ -40,12 +40,12 @@ static hf_status lock(hf_ids *ids, hf__instant ends, hf_hold **hold, hf_error *e
 {
     char name[HF_IDS_NAME_MAX + HF__IDS_LOCK_EXTRA];
     int64_t longest_ms = ids->client->max_lease_ms, wait_ms = left_ms(ends);
-    hf_acquire_options options,
-        wanted = {.size = sizeof(wanted),
-                  .name_length = hf__ids_lock_name(name, ids->config.name),
-                  .lease_ms = LOCK_LEASE_MS < longest_ms ? LOCK_LEASE_MS : longest_ms,
-                  .no_renewal = true,
-                  .wait_ms = wait_ms > 0 ? wait_ms : 1};
+    int64_t lease_ms = LOCK_LEASE_MS + ids->client->drift_ms;
+    hf_acquire_options options, wanted = {.size = sizeof(wanted),
+                                          .name_length = hf__ids_lock_name(name, ids->config.name),
+                                          .lease_ms = lease_ms < longest_ms ? lease_ms : longest_ms,
+                                          .no_renewal = true,
+                                          .wait_ms = wait_ms > 0 ? wait_ms : 1};
     hf_status status = hf__acquire_options_read(ids->client, &wanted, &options, error);
     if (status != HF_OK)
         return status;

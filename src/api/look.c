@@ -44,11 +44,14 @@ hf_status hf_observe(hf_client *client, const char *name, size_t name_length,
                      hf_sight_function *function, void *arg, hf_observer **observer,
                      hf_error *error)
 {
+    HF__VISIT(client);
     if (observer == NULL)
         return hf__fail(error, HF_EINVAL, "observer is NULL");
     *observer = NULL;
     if (client == NULL || function == NULL)
         return hf__fail(error, HF_EINVAL, "%s is NULL", client == NULL ? "client" : "function");
+    if (hf__driver_forked(client->driver))
+        return hf__plain(error, HF_EFORKED);
     hf_status status = hf__name_check(client, name, &name_length, error);
     if (status != HF_OK)
         return status;
@@ -93,6 +96,7 @@ static hf_status inspect(hf_client *client, hf__slice name, hf__answer *answer, 
 hf_status hf_inspect(hf_client *client, const char *name, size_t name_length,
                      hf_inspection *inspection, hf_error *error)
 {
+    HF__VISIT(client);
     hf__answer answer = {.inspection = inspection};
     hf_status status = hf__client_ready(client, error);
     if (status == HF_OK && inspection == NULL)
@@ -138,6 +142,7 @@ int hf_server_count(const hf_client *client)
 hf_status hf_examine_server(hf_client *client, int server, hf_examination *examination,
                             hf_error *error)
 {
+    HF__VISIT(client);
     hf__answer answer = {.examination = examination};
     hf_status status = hf__client_ready(client, error);
     if (status == HF_OK && examination == NULL)
@@ -299,6 +304,7 @@ static hf_status see_all(listing *list, hf_error *error)
 hf_status hf_list(hf_client *client, const char *pattern, hf_list_function *see, void *arg,
                   hf_error *error)
 {
+    HF__VISIT(client);
     hf__buffer full = {0};
     hf_status status = hf__client_ready(client, error);
     if (status == HF_OK && see == NULL)
@@ -346,6 +352,7 @@ static hf_status order_seen(hf_client *client, hf__query_kind kind, hf__slice na
 static hf_status order(hf_client *client, hf__query_kind kind, hf__slice name, hf__slice words,
                        uint64_t *result, hf_error *error)
 {
+    HF__VISIT(client);
     hf__answer answer = {0};
     hf_status status = hf__client_ready(client, error);
     if (status == HF_OK)

@@ -21,7 +21,9 @@ enum {
     DRIFT_PPM = 10000,
     DRIFT_PPM_MAX = 500000,
     DRIFT_MS = 2,
-    REPLICAS_MAX = 1000 /* nobody has as many */
+    PPM = 1000000,
+    VALID_MIN_MS = 2 * RENEW_INTERVAL_MIN_MS, /* so that a renewal comes in time */
+    REPLICAS_MAX = 1000                       /* nobody has as many */
 };
 
 hf_status hf__struct_read(const void *given, void *options, size_t size, hf_error *error)
@@ -96,6 +98,27 @@ static hf_status check_transport(const hf_transport *transport, hf_error *error)
     return HF_OK;
 }
 
+/* What the allowance for clocks leaves of a lease: for so long a grant is valid. */
+static int64_t valid_ms(int64_t lease_ms, int64_t drift_ppm, int64_t drift_ms)
+{
+    return lease_ms - lease_ms * drift_ppm / PPM - drift_ms;
+}
+
+/* A grant that is over before it arrives looks like a server that does not answer. */
+static hf_status check_drift(const char *lease, int64_t lease_ms, int64_t drift_ppm,
+                             int64_t drift_ms, hf_error *error)
+{
+    int64_t left_ms = valid_ms(lease_ms, drift_ppm, drift_ms);
+    if (left_ms >= VALID_MIN_MS)
+        return HF_OK;
+    return hf__fail(error, HF_EINVAL,
+                    "drift_ms (%lld) and drift_ppm (%lld) leave %lld ms of %s (%lld); "
+                    "at least %d must be left",
+                    (long long)drift_ms, (long long)drift_ppm,
+                    (long long)(left_ms > 0 ? left_ms : 0), lease, (long long)lease_ms,
+                    VALID_MIN_MS);
+}
+
 hf_status hf__client_options_read(const hf_client_options *given, hf_client_options *options,
                                   hf_error *error)
 {
@@ -136,15 +159,19 @@ hf_status hf__client_options_read(const hf_client_options *given, hf_client_opti
         status = hf__fail(error, HF_EINVAL, "drift_ppm must be 1 to %d", DRIFT_PPM_MAX);
     if (status == HF_OK && options->max_lease_ms < HF_LEASE_MIN_MS)
         status = hf__fail(error, HF_EINVAL, "max_lease_ms must be at least %d", HF_LEASE_MIN_MS);
+    if (status == HF_OK) /* otherwise no lease at all would do */
+        status = check_drift("max_lease_ms", options->max_lease_ms, options->drift_ppm,
+                             options->drift_ms, error);
     return status;
 }
 
 hf_status hf__lease_check(const hf_client *client, int64_t lease_ms, hf_error *error)
 {
-    if (lease_ms >= HF_LEASE_MIN_MS && lease_ms <= client->max_lease_ms)
-        return HF_OK;
-    return hf__fail(error, HF_EINVAL, "lease_ms must be %d to %lld (max_lease_ms of the client)",
-                    HF_LEASE_MIN_MS, (long long)client->max_lease_ms);
+    if (lease_ms < HF_LEASE_MIN_MS || lease_ms > client->max_lease_ms)
+        return hf__fail(error, HF_EINVAL,
+                        "lease_ms must be %d to %lld (max_lease_ms of the client)", HF_LEASE_MIN_MS,
+                        (long long)client->max_lease_ms);
+    return check_drift("lease_ms", lease_ms, client->drift_ppm, client->drift_ms, error);
 }
 
 static hf_status read_waiting(hf_acquire_options *options, hf_error *error)
@@ -176,10 +203,12 @@ static hf_status check_replicas(const hf_client *client, int replicas, hf_error 
 static hf_status read_renewal(const hf_client *client, hf_acquire_options *options, hf_error *error)
 {
     int64_t lease_ms = options->lease_ms;
+    int64_t half_ms = valid_ms(lease_ms, client->drift_ppm, client->drift_ms) / 2;
     if (options->no_renewal && options->renew_interval_ms != 0)
         return hf__fail(error, HF_EINVAL, "renew_interval_ms and no_renewal exclude each other");
     if (options->renew_interval_ms == 0)
-        options->renew_interval_ms = lease_ms / RENEWALS_IN_A_LEASE;
+        options->renew_interval_ms =
+            lease_ms / RENEWALS_IN_A_LEASE < half_ms ? lease_ms / RENEWALS_IN_A_LEASE : half_ms;
     if (options->renew_interval_ms < RENEW_INTERVAL_MIN_MS ||
         options->renew_interval_ms >= lease_ms)
         return hf__fail(error, HF_EINVAL,
@@ -209,6 +238,10 @@ static hf_status check_words(const hf_acquire_options *options, hf_error *error)
         return hf__fail(error, HF_EINVAL, "owner is empty; leave it NULL for the calling thread");
     if (options->owner != NULL && hf__holder_is_value((hf__slice){options->owner, owner}))
         return hf__fail(error, HF_EINVAL, "owner looks like a value of the library's own");
+    if (options->owner != NULL &&
+        hf__slice_begins((hf__slice){options->owner, owner}, HF__SLICE("hf:")))
+        return hf__fail(error, HF_EINVAL,
+                        "owner begins with \"hf:\"; such owners belong to the library");
     if (owner > HF_OWNER_MAX)
         return hf__fail(error, HF_EINVAL, "owner has more than %d bytes", HF_OWNER_MAX);
     if (label > HF_LABEL_MAX)

@@ -126,6 +126,7 @@ static hf_status check_plan(const hf_stock_options *options, int64_t units, hf_e
 hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
                        const hf_stock_options *options, hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf_stock_options checked;
     hf_status status = hf__struct_read(options, &checked, sizeof(checked), error);
@@ -148,6 +149,7 @@ hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
 static hf_status look_once(hf_client *client, const char *item, size_t name_length, bool count,
                            hf_stock_report *report, hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf__answer answer = {0};
     hf_status status = begin(&call, client, item, name_length, error);
@@ -182,6 +184,7 @@ hf_status hf_stock_audit(hf_client *client, const char *item, size_t name_length
 hf_status hf_stock_take(hf_client *client, const char *item, int64_t units,
                         const hf_take_options *options, int64_t *left, hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf__stock_order order;
     hf_status status = begin_order(&call, client, item, units, options, &order, error);
@@ -193,6 +196,7 @@ hf_status hf_stock_take(hf_client *client, const char *item, int64_t units,
 hf_status hf_stock_put(hf_client *client, const char *item, int64_t units,
                        const hf_take_options *options, int64_t *left, hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf__stock_order order;
     hf_status status = begin_order(&call, client, item, units, options, &order, error);
@@ -209,6 +213,7 @@ hf_status hf_stock_reserve(hf_client *client, const char *item, int64_t units, i
                            const hf_take_options *options, char *request, int64_t *left,
                            hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf__stock_order order;
     hf_status status = begin_order(&call, client, item, units, options, &order, error);
@@ -231,6 +236,7 @@ typedef hf__query *settle_function(const hf__stock_item *item, hf__slice request
 static hf_status settle(hf_client *client, const char *item, size_t name_length,
                         const char *request, settle_function *make, hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf__slice word;
     hf_status status = begin(&call, client, item, name_length, error);

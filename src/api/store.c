@@ -118,6 +118,7 @@ hf_status hf_write_held_and_release(hf_hold **hold, const hf_write *writes, size
 hf_status hf_write_fenced(hf_client *store, const char *guard, size_t guard_length, uint64_t fence,
                           const hf_write *writes, size_t count, uint64_t *newest, hf_error *error)
 {
+    HF__VISIT(store);
     char word[HF__CALL_WORD_MAX];
     hf__answer answer = {0};
     hf__store_writes all = {writes, count};
@@ -152,6 +153,7 @@ static void copy_out(const hf__buffer *value, void *place, size_t capacity, size
 hf_status hf_value_read(hf_client *client, const char *name, size_t name_length, void *place,
                         size_t capacity, size_t *length, uint64_t *version, hf_error *error)
 {
+    HF__VISIT(client);
     hf__answer answer = {0};
     hf__slice named = {name, name_length};
     hf_status status = check_store(client, &named, "name", error);
@@ -177,6 +179,7 @@ hf_status hf_value_read(hf_client *client, const char *name, size_t name_length,
 hf_status hf_value_write(hf_client *client, const char *name, size_t name_length, const void *bytes,
                          size_t length, uint64_t expected, uint64_t *version, hf_error *error)
 {
+    HF__VISIT(client);
     char word[HF__CALL_WORD_MAX];
     hf__answer answer = {0};
     hf__slice named = {name, name_length};

@@ -145,6 +145,7 @@ static hf_status attach(hf_client *client, const char *name, const token_parts *
 hf_status hf_attach(hf_client *client, const char *name, const char *text,
                     const hf_acquire_options *options, hf_hold **hold, hf_error *error)
 {
+    HF__VISIT(client);
     hf_acquire_options checked, given = {.size = sizeof(given)};
     token_parts t;
     if (hold == NULL)

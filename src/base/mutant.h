@@ -43,6 +43,19 @@ enum {
     HF__MUTANT_DETACH_RENEWS,     /* a detached hold is renewed as before */
     HF__MUTANT_IDS_SHORT_JUMP,    /* ids: ahead of what was forgotten by half of the skew */
     HF__MUTANT_ERRAND_FRESH,      /* no copy of an errand knows of an earlier one */
+    HF__MUTANT_REFUSED_TOGETHER,  /* a call of renewals that is refused is not split */
+    HF__MUTANT_LARGE_BREAKS,      /* an answer that is too large ends its connection */
+    HF__MUTANT_DENIED_FOR_LIFE,   /* a subscription that was denied is not tried again */
+    HF__MUTANT_SIGHT_OLD,         /* observers: a message with an older fence is told */
+    HF__MUTANT_SIGHT_HASTY,       /* a look is believed before the messages from before are in */
+    HF__MUTANT_SIGHT_AGAIN,       /* a late look tells a grant again whose end was told */
+    HF__MUTANT_SIGHT_DROPPED,     /* what could not be kept is not told as missed */
+    HF__MUTANT_SIGHT_USURPED,     /* a holder without a fence is taken for the one before */
+    HF__MUTANT_LOOK_ONCE,         /* an observer looks when a lease is over, and never else */
+    HF__MUTANT_LOOK_NEVER_ENDS,   /* an observer does not look when a lease is over */
+    HF__MUTANT_LOOK_STORM,        /* who gets no messages looks again at once */
+    HF__MUTANT_OBSERVERS_FIRST,   /* renewals wait until an observer has looked */
+    HF__MUTANT_LISTENS_EARLY,     /* a listener hears of a hold before its operation is told */
     HF__MUTANT_VOTE_TWICE,        /* quorum: a vote that was asked for twice counts twice */
     HF__MUTANT_LATE_GRANT_KEPT,   /* one that is granted too late is not given back */
     HF__MUTANT_HEALED_COUNTED,    /* a copy in place of a lost one counts at once */
@@ -60,7 +73,9 @@ enum {
     HF__MUTANT_DEADLINE_FIRST,    /* the deadline of the best vote, not of the q-th */
     HF__MUTANT_IDS_NO_JUMP,       /* ids: servers that have forgotten are believed */
     HF__MUTANT_IDS_MINORITY,      /* a block that one server keeps counts */
-    HF__MUTANT_IDS_UNKEPT         /* and so does one that none does */
+    HF__MUTANT_IDS_UNKEPT,        /* and so does one that none does */
+    HF__MUTANT_DEAF_KEEPS,        /* who cannot be told of earlier tickets keeps its votes */
+    HF__MUTANT_MUTE_TRUSTED       /* a server without run_id is the same process for ever */
 };
 
 #ifdef HOLDFAST_MUTANTS

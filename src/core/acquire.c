@@ -95,7 +95,7 @@ static void give_up(hf_hold *hold, const hf_error *last)
     bool cut_off = hf__node_linked(&hold->lined_up) && link->trouble.text[0] != '\0';
     hf_error unknown, unsent;
     hf__fail(&unknown, HF_EUNKNOWN, "%s gave no answer in time; given back if it was granted",
-             hold->link->server->url->display);
+             link->server->url->display);
     if (last->status == HF_EBUSY && !cut_off &&
         (request_of(hold)->place == HF__IDLE || hold->place.number > 0))
         hf__acquire_end(hold, HF_EBUSY, last->text);

@@ -211,11 +211,7 @@ void hf__ballot_end(hf_hold *main)
 
 static bool may_queue(const hf_hold *main)
 {
-    const hf__core *core = main->core;
-    int deaf = 0;
-    for (int i = 0; i < hf__servers_of(main); i++)
-        deaf += core->servers[i].push_denied;
-    return main->call->wait_ms != 0 && !main->call->polls && deaf == 0;
+    return main->call->wait_ms != 0 && !main->call->polls;
 }
 
 /* What the servers said, one after the other, as far as there is room. */
@@ -289,6 +285,7 @@ static void queue_up(hf_hold *main, const tally *c)
     main->call->contended = true;
     take_ticket(main);
     listen(main);
+    hf__deaf_plan(main);
     uint64_t number = hf__vote_number(main);
     for (int i = 0; i < hf__servers_of(main); i++) {
         hf_hold *vote = ballot->votes[i];
@@ -409,6 +406,7 @@ void hf__ballot_go(hf_hold *main)
         listen(main);
         main->call->try_ends = HF__NEVER;
         hf__acquire_set_timer(main->call);
+        hf__deaf_give_way(main);
     }
     for (int i = 0; i < hf__servers_of(main); i++)
         if (ballot->votes[i] == NULL)

@@ -6,10 +6,20 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/checks.h"
 
-enum { OLDEST_MAJOR = 6, OLDEST_MINOR = 2, CLOCK_OFFSET_MAX_S = 5, US_PER_S = 1000000 };
+enum {
+    OLDEST_MAJOR = 6,
+    OLDEST_MINOR = 2,
+    CLOCK_OFFSET_MAX_S = 5,
+    US_PER_S = 1000000,
+    RUN_ID_MIN = 16,
+    RUN_ID_MAX = 40
+};
+
+_Static_assert(sizeof(((hf__link *)0)->run_id) == RUN_ID_MAX + 1, "there is room for a run id");
 
 /* Finds "field:value" in an INFO text; the value ends at the line's end. */
 static hf__slice info_field(const hf__reply *reply, const char *field)
@@ -76,14 +86,57 @@ static bool check_version(hf__link *link, hf__slice version)
                     OLDEST_MAJOR, OLDEST_MINOR);
 }
 
+/* Redis makes up 40 hexadecimal digits for each process. Anything else was put there by somebody
+ * who hides them, and does not tell one process from the next. */
+static bool is_run_id(hf__slice field)
+{
+    bool blank = true;
+    if (field.length < RUN_ID_MIN || field.length > RUN_ID_MAX)
+        return false;
+    for (size_t i = 0; i < field.length; i++) {
+        if (memchr("0123456789abcdefABCDEF", field.bytes[i], 22) == NULL)
+            return false;
+        blank = blank && field.bytes[i] == '0';
+    }
+    return !blank;
+}
+
+static void read_run_id(const hf__link *link, const hf__reply *reply, char *run_id)
+{
+    hf__slice field = info_field(reply, "run_id");
+    if (is_run_id(field))
+        hf__printable(run_id, RUN_ID_MAX + 1, field.bytes, field.length);
+    else if (HF__MUTANT(MUTE_TRUSTED)) /* as one process for ever */
+        memset(run_id, (int)('1' + (link->server - link->core->servers)), RUN_ID_MAX);
+}
+
+/* Locks on one server go on. False: on a quorum a restart would go unnoticed, and the connection
+ * has failed. */
+static bool accept_silence(hf__link *link)
+{
+    hf__server *server = link->server;
+    if (hf__is_quorum(link->core) && !link->kind->subscribes) {
+        hf__link_fail(link, HF_EUNSAFE,
+                      "%s does not tell its run_id (INFO server), and has no vote without it",
+                      server->url->display);
+        return false;
+    }
+    if (!server->mute)
+        hf__log(link->core, HF_LOG_WARNING,
+                "%s does not tell its run_id (INFO server): those who wait poll, and ids are "
+                "refused",
+                server->url->display);
+    server->mute = true;
+    return true;
+}
+
 /* A new run id is another server process: one that may have forgotten what it granted. One that
- * does not say is taken for another one each time. */
+ * does not say is taken for another one with each connection. */
 bool hf__check_server(hf__link *link, const hf__reply *reply)
 {
     hf__server *server = link->server;
     char run_id[sizeof(link->run_id)] = "";
-    hf__slice field = info_field(reply, "run_id");
-    hf__printable(run_id, sizeof(run_id), field.bytes, field.length);
+    read_run_id(link, reply, run_id);
     if (run_id[0] == '\0' || strcmp(run_id, link->run_id) != 0) {
         memcpy(link->run_id, run_id, sizeof(run_id));
         link->run++;
@@ -92,6 +145,9 @@ bool hf__check_server(hf__link *link, const hf__reply *reply)
         memcpy(server->warned_run_id, run_id, sizeof(run_id));
         memset(server->warned, 0, sizeof(server->warned));
     }
+    if (run_id[0] == '\0')
+        return accept_silence(link) && check_version(link, info_field(reply, "redis_version"));
+    server->mute = false;
     return hf__standing_greeted(link, number_field(reply, "uptime_in_seconds")) &&
            check_version(link, info_field(reply, "redis_version"));
 }

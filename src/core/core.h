@@ -239,6 +239,7 @@ void hf__core_sight_told(hf__core *core);
 bool hf__core_is_seeing(const hf__core *core, const hf_observer *observer);
 
 void hf__core_stats(const hf__core *core, hf_stats *stats);
+void hf__core_load(const hf__core *core, hf_load *load);
 
 /* ---- Holds ---- */
 

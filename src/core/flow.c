@@ -110,3 +110,15 @@ void hf__flow_trouble(const hf__link *link, hf_error *why)
         hf__fail(why, HF_EUNAVAILABLE, "%s answers too slowly; the request was not sent in time",
                  server);
 }
+
+void hf__core_load(const hf__core *core, hf_load *load)
+{
+    *load = (hf_load){.overloads = core->overloads};
+    for (int i = 0; i < hf__core_links(core); i++) {
+        const hf__link *link = &core->links[i];
+        uint64_t late_ms = (uint64_t)hf__span_to_ms(hf__watch_lag(link));
+        load->late_ms = late_ms > load->late_ms ? late_ms : load->late_ms;
+        load->held_back += link->held_back.count;
+        load->unsent += link->waiting.count;
+    }
+}

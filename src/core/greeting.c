@@ -282,7 +282,7 @@ static void refuse(hf__link *link, unsigned char step, const hf__reply *reply)
     hf_error why;
     hf__judge(reply, link->server->url->display, &why);
     if (step < STEPS && steps[step].on == PUSH_LINK && !hf__may_pass(why.status))
-        hf__push_deny(link->server, steps[step].what, why.text);
+        hf__deaf_begin(link->server, steps[step].what, why.text);
     else
         hf__link_fail(link, why.status, "%s", why.text);
 }
@@ -304,7 +304,7 @@ static bool learn(hf__link *link, unsigned char step, const hf__reply *reply)
 void hf__greeting_reply(hf__link *link, const hf__reply *reply)
 {
     unsigned char step = link->greeting[link->greeting_answered++];
-    if (reply->kind == HF__REPLY_ERROR) {
+    if (hf__reply_refuses(reply)) {
         refuse(link, step, reply);
         return;
     }

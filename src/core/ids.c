@@ -12,7 +12,7 @@
 #include "core/fail.h"
 #include "core/words.h"
 
-enum { OTHER_EPOCH = -1, USED_UP = -2 };
+enum { OTHER_EPOCH = -1, USED_UP = -2, UNNAMED = -3 };
 enum { KNOWS = 1, FORGETS = 2 }; /* a server of a quorum, what its name was given */
 
 static const int64_t sequences = INT64_C(1) << HF__IDS_SEQUENCE_BITS;
@@ -78,6 +78,10 @@ hf_status hf__ids_ask_outcome(const hf__ids_config *config, const hf__numbers *s
         return say_epoch(config, sequence, error);
     if (part == USED_UP && said->count == 1)
         return take_block(-1, 0, 0, block, error);
+    if (part == UNNAMED && said->count == 1)
+        return hf__fail(error, HF_EUNSAFE,
+                        "the server does not tell its run_id (INFO server): after a restart ids "
+                        "could be given out twice; connect without what hides it");
     if (said->count != 2 || part < 0 || sequence < 0 || sequence + count > sequences)
         return say_nonsense(error);
     return take_block(part, sequence, count, block, error);

@@ -38,6 +38,7 @@ void hf__link_init(hf__server *server, int index)
     link->look_timer.kind = HF__TIMER_LOOK;
     hf__wheel_init(&link->renewals);
     hf__list_init(&link->overdue);
+    hf__list_init(&link->overdue_alone);
     hf__list_init(&link->under_way);
     hf__list_init(&link->urgent);
     hf__list_init(&link->waiting);
@@ -89,6 +90,14 @@ void hf__link_wake(hf__link *link)
     } else if (link->state == HF__LINK_DOWN) {
         connect_link(link);
     }
+}
+
+void hf__link_wake_at(hf__link *link, hf__instant when)
+{
+    if (link->state != HF__LINK_DOWN)
+        return;
+    link->state = HF__LINK_BACKOFF;
+    set_timer(link, when);
 }
 
 static bool is_call(const hf__request *request)
@@ -335,8 +344,9 @@ void hf__link_answer(hf__link *link, const hf__reply *reply)
         hf__request_prefetch(group[i]);
         leave_flight(link, group[i]);
     }
-    bool fits = hf__request_divide(reply, group, count, parts);
-    for (unsigned i = 0; i < count; i++) {
+    bool split = hf__split_refused(link, reply, group, count);
+    bool fits = split || hf__request_divide(reply, group, count, parts);
+    for (unsigned i = 0; i < count && !split; i++) {
         if (!fits || !hf__request_answer(group[i], &parts[i])) {
             fail_senseless(link, group, i, count);
             return;
@@ -368,7 +378,9 @@ void hf__link_bytes(hf__link *link, const char *bytes, size_t count)
         result = hf__reader_next(link->reader, &reply);
         if (result != HF__READ_REPLY)
             break;
-        if (link->state == HF__LINK_GREETING)
+        if (HF__MUTANT(LARGE_BREAKS) && reply->kind == HF__REPLY_TOO_LARGE)
+            hf__link_fail(link, HF_EUNAVAILABLE, "reply too large");
+        else if (link->state == HF__LINK_GREETING)
             hf__greeting_reply(link, reply);
         else
             link->kind->reply(link, reply);

@@ -12,6 +12,7 @@
  * On a quorum the messages of one server say nothing about a majority, and there is no
  * subscription: then it is looked at every second too. */
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/holder.h"
 #include "core/name.h"
@@ -102,12 +103,29 @@ static void ask(hf_observer *o, hf__query_kind kind)
     hf__query_start(o->core, &o->call);
 }
 
+/* If it is denied, or the answer is lost, it is tried again. */
+static void subscribe(hf_observer *o)
+{
+    hf__core *core = o->core;
+    hf__link *push = hf__push_link(&core->servers[0]);
+    hf__slice words[] = {HF__SLICE("SUBSCRIBE"), channel_of(o)};
+    if (push->state != HF__LINK_READY || hf__is_quorum(core))
+        return;
+    o->subscribe_again = hf__after(core->now, hf__deaf_pause(core, ++o->denials));
+    if (HF__MUTANT(DENIED_FOR_LIFE))
+        o->subscribe_again = HF__NEVER;
+    if (!hf__resp_encode(&push->out, words, 2))
+        hf__link_fail(push, HF_ENOMEM, "out of memory");
+}
+
 void hf__observer_timer(hf__timer *timer)
 {
     hf_observer *o = HF__ENTRY(timer, hf_observer, timer);
     hf__instant now = o->core->now;
     if (o->asking || o->pending > 0 || o->core->closing)
         return;
+    if (!o->subscribed && !hf__before(now, o->subscribe_again))
+        subscribe(o);
     if (o->subscribed && !hf__before(now, o->repeat))
         ask(o, HF__QUERY_OBSERVE);
     else if (!hf__before(now, o->look))
@@ -125,13 +143,15 @@ void hf__observer_answered(hf_observer *o, hf__query_kind kind)
     if (o->call.error.status != HF_OK) {
         o->look = o->repeat = hf__after(core->now, hf__span_ms(LOOK_MS));
     } else if (kind == HF__QUERY_OBSERVE) {
-        o->repeat = hf__after(core->now, hf__span_ms(REPEAT_MS));
+        o->repeat =
+            HF__MUTANT(LOOK_ONCE) ? HF__NEVER : hf__after(core->now, hf__span_ms(REPEAT_MS));
         o->look = core->now; /* what happened before is found out now */
     } else {
         hf__sight_looked(o);
     }
-    if (!o->subscribed)
-        o->look = hf__earlier(o->look, hf__after(core->now, hf__span_ms(LOOK_MS)));
+    if (!o->subscribed && !HF__MUTANT(LOOK_ONCE))
+        o->look = hf__earlier(
+            o->look, hf__after(core->now, hf__span_ms(HF__MUTANT(LOOK_STORM) ? 0 : LOOK_MS)));
     set_timer(o);
 }
 
@@ -150,16 +170,7 @@ void hf__observer_bury(hf__core *core)
 
 /* ---- Beginning and end ---- */
 
-static void subscribe(hf_observer *o)
-{
-    hf__link *push = hf__push_link(&o->core->servers[0]);
-    hf__slice words[] = {HF__SLICE("SUBSCRIBE"), channel_of(o)};
-    if (push->state == HF__LINK_READY && !hf__is_quorum(o->core) && !o->core->observing_denied &&
-        !hf__resp_encode(&push->out, words, 2))
-        hf__link_fail(push, HF_ENOMEM, "out of memory");
-}
-
-/* They go on looking, once a second. */
+/* They go on looking, once a second. Which of them it is about is not said. */
 void hf__observer_deny(hf__core *core, const char *why)
 {
     char shown[120];
@@ -267,6 +278,8 @@ void hf__observer_subscribed(hf__core *core, hf__slice channel)
         if (!is_on(o, channel))
             continue;
         o->subscribed = true;
+        o->denials = 0;
+        core->observing_denied = false;
         o->repeat = core->now;
         set_timer(o);
     }

@@ -19,7 +19,9 @@ struct hf_observer {
     bool asked_free;      /* begun when nobody was known to have it */
     uint64_t asked_fence; /* and what was known then */
     bool subscribed;
-    bool knows; /* has looked: what is known is in the next three */
+    unsigned denials;            /* tries to subscribe without success, */
+    hf__instant subscribe_again; /* and when to try again, if a timer looks then */
+    bool knows;                  /* has looked: what is known is in the next three */
     bool held;
     uint64_t fence;
     hf_holder holder;

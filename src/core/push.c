@@ -13,6 +13,7 @@
  *
  * Whoever may publish on the channel can forge these. A forged grant must guess the number of a
  * copy, which begins at random; docs/safety.md says what that is worth. */
+#include "base/mutant.h"
 #include "base/text.h"
 #include "core/state.h"
 
@@ -24,9 +25,8 @@ hf__link *hf__push_link(hf__server *server)
 bool hf__push_needed(const hf__server *server)
 {
     const hf__core *core = server->core;
-    return (server->waiters.count > 0 || core->turning > 0 || core->listening > 0 ||
-            core->undecided > 0 || (core->observers.count > 0 && !hf__is_quorum(core))) &&
-           !server->push_denied;
+    return server->waiters.count > 0 || core->turning > 0 || core->listening > 0 ||
+           core->undecided > 0 || (core->observers.count > 0 && !hf__is_quorum(core));
 }
 
 bool hf__push_works(const hf__link *link)
@@ -39,8 +39,14 @@ bool hf__push_works(const hf__link *link)
 void hf__push_want(hf__server *server)
 {
     hf__link *push = hf__push_link(server);
-    if (push->state == HF__LINK_DOWN && !server->push_denied && !server->core->closing)
-        hf__link_wake(push); /* after a failure it comes again by itself, in its time */
+    if (push->state != HF__LINK_DOWN || server->core->closing)
+        return; /* after a failure it comes again by itself, in its time */
+    if (server->push_denied && HF__MUTANT(DENIED_FOR_LIFE))
+        return;
+    if (server->push_denied && hf__before(server->core->now, server->push_again))
+        hf__link_wake_at(push, server->push_again);
+    else
+        hf__link_wake(push);
 }
 
 void hf__push_want_all(hf__core *core)
@@ -65,17 +71,9 @@ void hf__push_unlisten(hf_hold *hold)
     hold->listening = false;
 }
 
-void hf__push_deny(hf__server *server, const char *what, const char *why)
-{
-    server->push_denied = true;
-    hf__log(server->core, HF_LOG_WARNING,
-            "no messages from the server, so those who wait poll: %s%s", what, why);
-    hf__link_close(hf__push_link(server));
-    hf__observer_link_down(server->core);
-}
-
 void hf__push_ready(hf__server *server)
 {
+    hf__deaf_end(server);
     hf__observer_link_ready(server->core);
     hf__push_watch(server);
     hf__queue_check_all(server, NULL);
@@ -219,6 +217,8 @@ bool hf__push_received(hf__server *server, const hf__reply *reply)
         hf__observer_deny(core, reply->text);
         return true;
     }
+    if (reply->kind == HF__REPLY_TOO_LARGE) /* a message, and none of ours: anybody may publish */
+        return true;
     if (reply->kind != HF__REPLY_ARRAY || reply->count < 2)
         return false;
     if (is_word(&reply->elements[0], "pong"))

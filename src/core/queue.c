@@ -12,7 +12,8 @@
  * Messages get lost with connections, and servers forget. So one who waits checks now and then, by
  * sending its acquire once more: every third of its lease; when the holder's time is up, if it is
  * near the head, one behind the other; soon and again if the holder does not use this library and
- * will hand on to nobody; and after each link has come back. */
+ * will hand on to nobody, or if the server denies us messages (deaf.c); and after each link has
+ * come back. */
 #include "base/mutant.h"
 #include "base/random.h"
 #include "core/state.h"
@@ -71,7 +72,7 @@ static bool queues(const hf__call *call)
 
 void hf__queue_want(hf_hold *hold)
 {
-    if (!queues(hold->call) || hold->link->server->push_denied)
+    if (!queues(hold->call))
         return;
     if (!hf__node_linked(&hold->place.node))
         hf__list_append(&hold->link->server->waiters, &hold->place.node);
@@ -85,12 +86,12 @@ void hf__queue_leave(hf_hold *hold)
 }
 
 /* Only with a subscription that is confirmed, at the same server process: otherwise it would be
- * taken for dead, and skipped. */
+ * taken for dead, and skipped. Or where there can be none: then it says so. */
 static bool may_queue(const hf_hold *hold)
 {
-    if (hold->call == NULL || !queues(hold->call) || hold->link->server->push_denied)
+    if (hold->call == NULL || !queues(hold->call))
         return false;
-    return hf__push_works(hold->link) || HF__MUTANT(QUEUE_DEAF);
+    return hf__push_works(hold->link) || hold->link->server->push_denied || HF__MUTANT(QUEUE_DEAF);
 }
 
 /* From the last copy on, which left then, grants are believed. */
@@ -131,9 +132,10 @@ static hf__instant next_check(hf_hold *hold, int64_t remaining_ms, bool foreign)
     interval.ns -= (int64_t)hf__random_below(&core->random, spread + 1);
     hf__instant next = hf__after(core->now, interval);
     int64_t behind_ms = (hold->place.number - 1) * STAGGER_MS;
-    if (foreign)
+    bool untold = foreign || hold->link->server->push_denied; /* of the grant, by anybody */
+    if (untold)
         next = hf__earlier(next, hf__after(core->now, hold->call->retry_interval));
-    if (remaining_ms >= 0 && (foreign || hold->place.number <= NEAR_HEAD))
+    if (remaining_ms >= 0 && (untold || hold->place.number <= NEAR_HEAD))
         next = hf__earlier(next, hf__after(core->now, hf__span_ms(remaining_ms + 1 + behind_ms)));
     return hf__later(next, hf__after(core->now, hf__span_ms(CHECK_MIN_MS)));
 }

@@ -93,6 +93,7 @@ void hf__vote_forget(hf_hold *vote); /* the same, but whatever the server has st
 bool hf__vote_attach(hf_hold *main, int server, uint64_t number, uint64_t fence);
 bool hf__vote_is_held(const hf_hold *vote); /* false also while it is being taken up */
 bool hf__vote_is_value(const hf_hold *main, uint64_t number, hf__slice value); /* of that vote */
+void hf__vote_yield(hf_hold *vote);   /* gives it back, and queues for it again */
 bool hf__vote_release(hf_hold *vote); /* false: there is nothing to give back */
 
 /* ballot.c: heard from the votes */

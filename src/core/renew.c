@@ -197,6 +197,7 @@ bool hf__renew_answered(hf_hold *hold, const hf__reply *reply)
     }
     if (reply->kind != HF__REPLY_INTEGER || reply->integer < HF__LOOK_CLOSER)
         return false;
+    hold->shares_call = 0;
     if (reply->integer == HF__LOOK_CLOSER)
         return look_closer(hold);
     if (reply->integer == 0) {

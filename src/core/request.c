@@ -146,13 +146,23 @@ static void put_owner(const hf_hold *hold, hf__buffer *out)
         hf__resp_word(out, hf__hold_owner(hold));
 }
 
+/* -1: it queues, and no message can tell it of its grant. */
+static void put_copy(hf_hold *hold, hf__buffer *out)
+{
+    uint64_t copy = hf__queue_number_copy(hold);
+    if (copy > 0 && hold->link->server->push_denied)
+        hf__resp_word(out, HF__SLICE("-1"));
+    else
+        put_number(out, copy);
+}
+
 static void put_acquire(hf_hold *hold, hf__buffer *out)
 {
     hf__resp_word(out, hf__hold_value(hold));
     put_ms(out, hold->lease);
     put_ms(out, fence_keep(hold));
     put_number(out, hold->range);
-    put_number(out, hf__queue_number_copy(hold));
+    put_copy(hold, out);
     put_owner(hold, out);
     if (hold->vote == NULL)
         return;
@@ -217,7 +227,7 @@ static size_t bytes_of(const hf_hold *hold)
 }
 
 typedef struct extent { /* of one call */
-    unsigned requests;
+    unsigned requests, most;
     size_t keys, arguments, bytes;
     bool refresh;
     bool mixed; /* leases of a refresh */
@@ -230,21 +240,26 @@ static const hf__request *behind(const hf__list *waiting, const hf__request *req
     return next != NULL ? HF__ENTRY(next, hf__request, node) : NULL;
 }
 
-/* Only renewals share a call, and only those for the same script. */
+/* Only renewals share a call, and only those for the same script; see also split.c. */
 static bool joins(const hf__request *request, const extent *e)
 {
-    return request->kind == HF__REQUEST_RENEW && is_refresh(request) == e->refresh &&
-           e->requests < (e->refresh ? HF__BATCH_MAX : HF__BATCH_SLOW);
+    if (request->kind != HF__REQUEST_RENEW || is_refresh(request) != e->refresh)
+        return false;
+    unsigned shares = hf__request_hold(request)->shares_call;
+    return e->requests < e->most && (shares == 0 || e->requests < shares);
 }
 
 static extent measure(const hf__list *waiting, const hf__request *first)
 {
     extent e = {.bytes = FIXED_BYTES, .refresh = is_refresh(first)};
+    e.most = e.refresh ? HF__BATCH_MAX : HF__BATCH_SLOW;
     int64_t lease_ns = hf__request_hold(first)->lease.ns;
     for (const hf__request *r = first; r == first || (r != NULL && joins(r, &e));
          r = first->kind == HF__REQUEST_RENEW ? behind(waiting, r) : NULL) {
         const hf_hold *hold = hf__request_hold(r);
         e.requests++;
+        if (hold->shares_call > 0 && hold->shares_call < e.most)
+            e.most = hold->shares_call;
         e.keys += e.refresh ? 2 : 1 + side_key_count(r);
         e.arguments += e.refresh ? 1 : argument_count(r);
         e.bytes += bytes_of(hold);
@@ -361,7 +376,7 @@ bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsig
                         hf__reply *parts)
 {
     bool renewals = group[0]->kind == HF__REQUEST_RENEW;
-    bool whole = reply->kind == HF__REPLY_ERROR || !renewals;
+    bool whole = hf__reply_refuses(reply) || !renewals;
     if (!whole && reply->kind != HF__REPLY_ARRAY)
         return false;
     if (!whole && !hf__request_hold(group[0])->asked_to_keep)
@@ -442,7 +457,7 @@ static void learn_why(hf__request *request, const hf__reply *reply)
 
 bool hf__request_answer(hf__request *request, const hf__reply *reply)
 {
-    if (reply->kind == HF__REPLY_ERROR) {
+    if (hf__reply_refuses(reply)) {
         refuse(request, reply);
         return true;
     }

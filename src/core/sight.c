@@ -4,6 +4,7 @@
  * finds is believed when messages from before are in. News wait in a list until they are told; if
  * there are too many, or no memory, that is told instead. */
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "core/observer.h"
 
 enum {
@@ -28,12 +29,15 @@ void hf__sight_drop(hf_observer *o)
 
 /* ---- News ---- */
 
+/* Behind a gap nothing is kept until the gap has been told: so it is told where it is, and whoever
+ * hears a grant without the end of the hold before knows why. */
 static void see(hf_observer *o, hf_sight_kind kind, const hf_holder *who, uint64_t fence,
                 int64_t lease_ms)
 {
-    news *fresh = o->news.count < NEWS_MAX ? hf__alloc(sizeof(*fresh)) : NULL;
+    bool room = o->news.count < NEWS_MAX && !o->missed;
+    news *fresh = room ? hf__alloc(sizeof(*fresh)) : NULL;
     if (fresh == NULL) {
-        o->missed = true;
+        o->missed = !HF__MUTANT(SIGHT_DROPPED);
     } else {
         fresh->sight = (hf_sight){.kind = kind, .who = *who, .fence = fence, .lease_ms = lease_ms};
         hf__list_append(&o->news, &fresh->node);
@@ -80,7 +84,7 @@ bool hf__core_is_seeing(const hf__core *core, const hf_observer *o)
 static void set_look(hf_observer *o, int64_t remaining_ms)
 {
     int64_t ms = remaining_ms < 0 ? FOR_EVER_MS : remaining_ms + BEHIND_MS;
-    o->look = hf__after(o->core->now, hf__span_ms(ms));
+    o->look = HF__MUTANT(LOOK_NEVER_ENDS) ? HF__NEVER : hf__after(o->core->now, hf__span_ms(ms));
 }
 
 static void now_held(hf_observer *o, hf_sight_kind kind, const hf_holder *who, uint64_t fence,
@@ -119,7 +123,7 @@ void hf__sight_heard(hf_observer *o, const hf_sight *sight)
         if (ends)
             o->ended_last = *sight;
     } else if (sight->kind == HF_SEEN_GRANTED) {
-        if (sight->fence <= o->fence)
+        if (sight->fence <= o->fence && !HF__MUTANT(SIGHT_OLD))
             return;
         expire(o);
         now_held(o, sight->kind, &sight->who, sight->fence, sight->lease_ms);
@@ -171,6 +175,16 @@ static void take_back(hf_observer *o)
         now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
 }
 
+/* A program that does not use this library has the lock, and another holder is known: its end was
+ * not heard, and the fence does not tell, because such a program raises none. */
+static bool is_usurped(const hf_observer *o)
+{
+    const hf_inspection *seen = &o->inspection;
+    bool foreign = seen->held && !seen->shared && holder_in(seen)->client_id[0] == '\0';
+    return !HF__MUTANT(SIGHT_USURPED) && foreign && o->held && o->holder.client_id[0] != '\0' &&
+           seen->fence == o->fence;
+}
+
 /* What the last look has found, and no message has told by now, is told. */
 void hf__sight_confirmed(hf_observer *o)
 {
@@ -180,10 +194,14 @@ void hf__sight_confirmed(hf_observer *o)
         take_back(o);
     if (seen->fence < o->fence)
         return;
-    if (o->held && (seen->fence > o->fence || !seen->held))
+    bool usurped = is_usurped(o);
+    if (o->held && (seen->fence > o->fence || !seen->held || usurped))
         expire(o);
-    bool foreign = seen->held && !o->held && o->asked_free; /* it has no fence of its own */
-    if (seen->held && (seen->fence > o->fence || foreign))
+    /* Somebody without a fence of his own has it. If the fence has changed since the question was
+     * asked, the look may have seen a grant whose end was heard meanwhile. */
+    bool foreign = seen->held && !o->held && o->asked_free &&
+                   (seen->fence == o->asked_fence || HF__MUTANT(SIGHT_AGAIN));
+    if (seen->held && (seen->fence > o->fence || foreign || usurped))
         now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
     else if (o->held)
         set_look(o, seen->remaining_ms);
@@ -216,8 +234,9 @@ void hf__sight_looked(hf_observer *o)
         first_look(o);
         return;
     }
-    bool differs = seen->fence != o->fence || seen->held != o->held;
-    o->pending = differs && o->subscribed ? hf__push_ping(&o->core->servers[0]) : 0;
+    bool differs = seen->fence != o->fence || seen->held != o->held || is_usurped(o);
+    bool heard = !o->subscribed || HF__MUTANT(SIGHT_HASTY);
+    o->pending = differs && !heard ? hf__push_ping(&o->core->servers[0]) : 0;
     if (o->pending == 0)
         hf__sight_confirmed(o);
 }

@@ -91,8 +91,15 @@ typedef struct hf__listener { /* of a handle: whom to tell, and what they know *
     hf__node node;      /* in core->untold, while there may be news */
 } hf__listener;
 
-/* Where the next renewal of a hold is: nowhere, or in link->renewals, overdue or under_way. */
-typedef enum hf__renewal { HF__RENEWAL_NONE, HF__PLANNED, HF__OVERDUE, HF__UNDER_WAY } hf__renewal;
+/* Where the next renewal of a hold is: nowhere, or in link->renewals, overdue, overdue_alone or
+ * under_way. */
+typedef enum hf__renewal {
+    HF__RENEWAL_NONE,
+    HF__PLANNED,
+    HF__OVERDUE,
+    HF__OVERDUE_ALONE,
+    HF__UNDER_WAY
+} hf__renewal;
 
 typedef struct hf__watch { /* what the watchdog knows about a hold */
     hf__spoke plan;        /* planned: when it is to leave; overdue and under way: its node */
@@ -156,11 +163,12 @@ struct hf_hold {
     bool contended;        /* others wanted it when it was granted, or since */
     bool counted;          /* among those that are held, in the statistics */
     bool reenters;
-    bool listening;              /* counted in core->listening */
-    bool asked_to_keep;          /* its fence, by the last copy of a renewal */
-    bool look_closer;            /* something is the matter with it: not one for refresh */
-    unsigned users;              /* handles in the application's hands: the memory must stay */
-    _Atomic int state;           /* hf_state */
+    bool listening;            /* counted in core->listening */
+    bool asked_to_keep;        /* its fence, by the last copy of a renewal */
+    bool look_closer;          /* something is the matter with it: not one for refresh */
+    unsigned char shares_call; /* with at most so many, itself counted; 0: no limit. See split.c */
+    unsigned users;            /* handles in the application's hands: the memory must stay */
+    _Atomic int state;         /* hf_state */
     _Atomic int64_t deadline_ns; /* valid before it; 0: not valid. Read by other threads */
     uint64_t fence;
     hf__instant fence_kept; /* when the server was last told to keep it */
@@ -239,6 +247,7 @@ struct hf__link {
     hf__timer renew_timer;                    /* to look at the renewals */
     hf__wheel renewals;                       /* those that are planned */
     hf__list overdue;                         /* those whose time has come, until they are sent */
+    hf__list overdue_alone;                   /* the same of holds that were refused alone */
     hf__instant next_round;                   /* of renewals: not before */
     hf__list under_way;                       /* holds whose renewal was sent by the watchdog */
     hf__timer look_timer;                     /* to look at the state of all these */
@@ -252,7 +261,7 @@ struct hf__link {
     unsigned greeting_answered;
     hf__instant greeted; /* when the questions left, */
     hf__wall greeted_wall;
-    char run_id[41];     /* of the server process behind it */
+    char run_id[41];     /* of the server process behind it; empty: it does not tell */
     uint64_t run;        /* counts the changes of run_id */
     uint64_t pings;      /* the one for messages: how often it was sent */
     uint64_t pongs;      /* and answered */
@@ -267,7 +276,10 @@ struct hf__server {
     hf__list waiters;             /* holds that queue there, or would if they could */
     bool warned[HF__CHECK_KINDS]; /* of this server process, */
     char warned_run_id[41];
-    bool push_denied;       /* it does not let us subscribe */
+    bool mute;              /* it does not tell its run_id, which has been logged */
+    bool push_denied;       /* it does not let us subscribe, as far as we know; see deaf.c */
+    unsigned push_denials;  /* in a row, */
+    hf__instant push_again; /* and when to try again */
     hf__instant next_round; /* of renewals, over whichever link: not before */
 
     /* Of a quorum; see standing.c. */
@@ -383,7 +395,7 @@ struct hf__core {
     unsigned listening;       /* holds that want to hear when they are asked for */
     unsigned undecided;       /* ballots that queue, and must hear of earlier tickets */
     uint64_t overloads;       /* how often renewals of a link began to be late */
-    bool observing_denied;    /* the server does not let us hear what happens to locks */
+    bool observing_denied;    /* it has been logged that an observer may not subscribe */
     hf__server *servers;
     hf__link *links;               /* of all servers, in order */
     hf__list table[HF__BUCKETS];   /* holds that a thread may re-enter, by slot */
@@ -492,7 +504,8 @@ void hf__link_pump(hf__link *link);           /* sends what waits, or sees that 
 void hf__link_submit(hf__request *request);   /* both */
 void hf__link_withdraw(hf__request *request); /* waiting -> idle; otherwise nothing */
 void hf__link_wake(hf__link *link);           /* somebody needs it: sees that it comes up */
-void hf__link_close(hf__link *link);          /* nobody does any more */
+void hf__link_wake_at(hf__link *link, hf__instant when); /* the same, not before */
+void hf__link_close(hf__link *link);                     /* nobody does any more */
 void hf__link_ready(hf__link *link);
 void hf__link_fail(hf__link *link, hf_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -539,6 +552,12 @@ bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsig
 bool hf__request_answer(hf__request *request, const hf__reply *reply); /* false: malformed */
 void hf__request_unreachable(hf__request *request, const hf_error *why);
 
+/* split.c: a call of renewals was refused; true: it goes again in halves. The requests must be
+ * idle.
+ */
+bool hf__split_refused(const hf__link *link, const hf__reply *reply, hf__request *const *group,
+                       unsigned count);
+
 /* permit.c: which permissions are missing; answered with an array of what is denied */
 /* On a new connection, for a request that waits for it. False: no memory. */
 bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out);
@@ -555,7 +574,6 @@ void hf__push_want(hf__server *server);
 void hf__push_want_all(hf__core *core); /* of all servers */
 void hf__push_listen(hf_hold *hold);    /* it is held from now on */
 void hf__push_unlisten(hf_hold *hold);
-void hf__push_deny(hf__server *server, const char *what, const char *why);
 void hf__push_ready(hf__server *server);
 /* Sends a PING; when the answer with that number is in, all messages from before are. 0: cannot. */
 uint64_t hf__push_ping(hf__server *server);
@@ -564,6 +582,13 @@ void hf__push_timer(hf__server *server);
 bool hf__push_received(hf__server *server, const hf__reply *reply); /* false: malformed */
 bool hf__push_number(hf__slice *rest, uint64_t *number); /* takes it and a blank off the front */
 void hf__push_link_ready(hf__link *link);                /* a command link is */
+
+/* deaf.c: a server denies us messages */
+void hf__deaf_begin(hf__server *server, const char *what, const char *why);
+void hf__deaf_end(hf__server *server);                     /* there is a subscription */
+hf__span hf__deaf_pause(hf__core *core, unsigned denials); /* before the next try */
+void hf__deaf_plan(hf_hold *main);     /* its ballot queues: when to give way where it is so */
+void hf__deaf_give_way(hf_hold *main); /* now, and plans the next time */
 
 /* observe.c: watching locks */
 void hf__observer_start(hf__core *core, hf_observer *observer);
@@ -585,8 +610,8 @@ void hf__queue_strike(hf_hold *hold);
 hf_hold *hf__queue_find(hf__server *server, uint64_t number);
 void hf__queue_want(hf_hold *hold);  /* it has found the lock busy, and may wait */
 void hf__queue_leave(hf_hold *hold); /* it does not wait any more */
-uint64_t
-hf__queue_number_copy(hf_hold *hold); /* of a copy that is about to leave; 0: not to queue */
+/* Of a copy that is about to leave; 0: not to queue. */
+uint64_t hf__queue_number_copy(hf_hold *hold);
 /* The server says that it is queued; returns when to check. */
 hf__instant hf__queue_joined(hf_hold *hold, int64_t number, int64_t remaining_ms, bool foreign);
 bool hf__queue_believes(hf_hold *hold, uint64_t copy);              /* a grant by that copy */

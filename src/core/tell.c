@@ -6,6 +6,7 @@
  * A descriptor is made readable at once. A callback is run by a thread of its own, one at a time
  * and without any lock: until it is back, its handle and the hold behind it stay in memory, and a
  * release of the handle waits (src/net/callback.c). */
+#include "base/mutant.h"
 #include "core/state.h"
 
 static void queue(hf__core *core, hf_hold *handle)
@@ -14,7 +15,8 @@ static void queue(hf__core *core, hf_hold *handle)
     bool listens = listener->function != NULL || listener->descriptor >= 0;
     listener->marked = false;
     core->untold_descriptors = core->untold_descriptors || listener->descriptor >= 0;
-    if (listens && !listener->listens_later && !hf__node_linked(&listener->node))
+    bool may = !listener->listens_later || HF__MUTANT(LISTENS_EARLY);
+    if (listens && may && !hf__node_linked(&listener->node))
         hf__list_append(&core->untold, &listener->node);
 }
 
@@ -75,10 +77,16 @@ static bool news(hf_hold *handle, hf__tell *tell)
     return false;
 }
 
+/* Nothing is told while a timer is due: what it brings may be a loss, and the driver ticks soon. */
+static bool may_tell(const hf__core *core)
+{
+    return core->telling == NULL && hf__before(core->now, hf__core_wake(core));
+}
+
 bool hf__core_next_tell(hf__core *core, hf__tell *tell)
 {
     hf__node *node;
-    while (core->telling == NULL && (node = hf__list_first(&core->untold)) != NULL) {
+    while (may_tell(core) && (node = hf__list_first(&core->untold)) != NULL) {
         hf_hold *handle = HF__ENTRY(node, hf_hold, listener.node);
         hf__list_remove(&core->untold, node);
         if (!news(handle, tell))
@@ -121,7 +129,7 @@ void hf__core_told(hf__core *core)
 
 bool hf__core_has_news(const hf__core *core)
 {
-    return (core->untold.count > 0 && core->telling == NULL) ||
+    return (core->untold.count > 0 && may_tell(core)) ||
            (core->seen.count > 0 && core->seeing == NULL);
 }
 

@@ -26,6 +26,7 @@ static const struct {
     {"ERR max number of clients", HF__VERDICT_MOVED, HF_EUNAVAILABLE, "is full: "},
     {"MOVED", HF__VERDICT_FINAL, HF_ESERVER, "is a cluster node, which is not supported yet: "},
     {"ASK", HF__VERDICT_FINAL, HF_ESERVER, "is a cluster node, which is not supported yet: "},
+    {"TOOLARGE", HF__VERDICT_FINAL, HF_ESERVER, "answers with too much: "}, /* see resp/reader.c */
     {"WRONGTYPE", HF__VERDICT_FINAL, HF_ESERVER, "has another type of key at the lock's name: "},
     {"NOAUTH", HF__VERDICT_FINAL, HF_EDENIED, "asks for a password: "},
     {"WRONGPASS", HF__VERDICT_FINAL, HF_EDENIED, "refuses the password: "},

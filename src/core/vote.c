@@ -227,7 +227,7 @@ void hf__vote_forget(hf_hold *vote)
 
 /* ---- Giving way ---- */
 
-static void yield(hf_hold *vote)
+void hf__vote_yield(hf_hold *vote)
 {
     hf_hold *main = vote->vote->main;
     int server = hf__vote_server(vote);
@@ -265,7 +265,7 @@ void hf__vote_inquired(hf_hold *vote, hf__slice rest)
     if (queues && HF__MUTANT(INQUIRE_DROPPED))
         return;
     if (is_earlier(main, ticket, rest))
-        yield(vote);
+        hf__vote_yield(vote);
 }
 
 void hf__vote_check_server(hf__server *server)
@@ -275,7 +275,7 @@ void hf__vote_check_server(hf__server *server)
         hf_hold *vote = HF__ENTRY(hf__list_rotate(holds), hf_hold, node);
         if (vote->vote != NULL && vote->link->server == server && hf__vote_is_held(vote) &&
             is_undecided(vote->vote->main))
-            yield(vote);
+            hf__vote_yield(vote);
     }
 }
 

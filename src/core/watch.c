@@ -15,6 +15,9 @@
  * time, however many there are. If the server does not answer at that rate, no more leave once the
  * first of those under way is late by an eighth; that also holds back new acquires, see flow.c.
  *
+ * Holds whose renewal was refused alone (split.c) have a list of their own. A few of them go with
+ * each round, each in a call of its own and behind the others, which they must not delay.
+ *
  * A hold is in jeopardy when a renewal is late (it was due `timeout` ago and has not been
  * answered), when the deadline is nearer than the application wished, and when renewals have
  * stopped because it was held for too long. It is lost when the deadline has passed, whatever the
@@ -30,6 +33,8 @@ enum {
     FIRST_MAX = 24,
     ROUND_MAX = FIRST_MAX + (CALLS_MAX - 1) * HF__BATCH_MAX,
     SLOW_MAX = CALLS_MAX * HF__BATCH_SLOW,
+    ALONE_MAX = 16,     /* of a round: holds that were refused, */
+    ALONE_A_CALL = 8,   /* of which so many cost about as much as a call of the others */
     LINK_PACE_MS = 4,   /* at most, for each call of a round, until the next one of the link */
     SERVER_DIVISOR = 4, /* of that: until one of another link to the same server */
     AHEAD_DIVISOR = 8,  /* of the interval: how much earlier a renewal may leave with others, */
@@ -72,6 +77,11 @@ static bool has_room(const hf__link *link)
     return link->under_way.count < ROUND_MAX || lag_of(&link->under_way, link->core->now).ns == 0;
 }
 
+static size_t count_overdue(const hf__link *link)
+{
+    return link->overdue.count + link->overdue_alone.count;
+}
+
 static hf__instant next_round(const hf__link *link)
 {
     return hf__later(link->next_round, link->server->next_round);
@@ -105,11 +115,14 @@ static void unplan(hf_hold *hold)
     case HF__OVERDUE:
         hf__list_remove(&link->overdue, &hold->watch.plan.node);
         break;
+    case HF__OVERDUE_ALONE:
+        hf__list_remove(&link->overdue_alone, &hold->watch.plan.node);
+        break;
     case HF__UNDER_WAY:
         hf__list_remove(&link->under_way, &hold->watch.plan.node);
         break;
     }
-    if (hold->renewal > HF__PLANNED && (link->overdue.count > 0 || link->held_back.count > 0))
+    if (hold->renewal > HF__PLANNED && (count_overdue(link) > 0 || link->held_back.count > 0))
         arm(link, link->core->now); /* there is room again */
     hold->renewal = HF__RENEWAL_NONE;
 }
@@ -129,17 +142,18 @@ static bool take_due(hf__link *link, hf__instant by)
         return false;
     prefetch_next(link);
     hf_hold *hold = HF__ENTRY(spoke, hf_hold, watch.plan);
-    hold->renewal = HF__OVERDUE;
-    hf__list_append(&link->overdue, &spoke->node);
+    bool alone = hold->shares_call == 1;
+    hold->renewal = alone ? HF__OVERDUE_ALONE : HF__OVERDUE;
+    hf__list_append(alone ? &link->overdue_alone : &link->overdue, &spoke->node);
     hf__watch_look(hold);
     return true;
 }
 
-static hf_hold *take_overdue(hf__link *link)
+static hf_hold *take_overdue(hf__link *link, hf__list *overdue)
 {
-    hf__node *node = hf__list_first(&link->overdue);
+    hf__node *node = hf__list_first(overdue);
     hf_hold *hold = HF__ENTRY(node, hf_hold, watch.plan.node);
-    hf__list_remove(&link->overdue, node);
+    hf__list_remove(overdue, node);
     hf__list_append(&link->under_way, node);
     hold->renewal = HF__UNDER_WAY;
     return hold;
@@ -160,15 +174,26 @@ static int64_t calls_for(size_t count, size_t most)
 static hf__span pace_for(size_t overdue, hf__span time)
 {
     hf__span usual = hf__span_ms(LINK_PACE_MS);
+    if (overdue == 0)
+        return usual;
     hf__span needed = {time.ns / calls_for(overdue, HF__BATCH_MAX)};
     return needed.ns < usual.ns ? needed : usual;
+}
+
+static size_t enqueue_alone(hf__link *link)
+{
+    size_t count = 0;
+    for (; count < ALONE_MAX && link->overdue_alone.count > 0; count++)
+        enqueue(take_overdue(link, &link->overdue_alone));
+    return count;
 }
 
 /* Plain ones first and the others behind them, because calls are made of neighbours. */
 static void send_round(hf__link *link)
 {
     hf__instant now = link->core->now;
-    hf__span interval = first_of(&link->overdue)->watch.interval;
+    const hf_hold *first = first_of(&link->overdue); /* NULL: only some that were refused */
+    hf__span interval = first != NULL ? first->watch.interval : hf__span_ms(0);
     hf__instant soon = hf__after(now, (hf__span){interval.ns / AHEAD_DIVISOR});
     hf_hold *others[SLOW_MAX];
     size_t plain_count = 0, other_count = 0;
@@ -178,7 +203,7 @@ static void send_round(hf__link *link)
     bool is_long = link->overdue.count > HF__BATCH_MAX;
     while (plain_count + other_count < ROUND_MAX && other_count < SLOW_MAX &&
            link->overdue.count > 0) {
-        hf_hold *hold = take_overdue(link);
+        hf_hold *hold = take_overdue(link, &link->overdue);
         if (!hf__request_is_plain(hold)) {
             others[other_count++] = hold;
             continue;
@@ -189,8 +214,11 @@ static void send_round(hf__link *link)
     }
     for (size_t i = 0; i < other_count; i++)
         enqueue(others[i]);
-    int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW);
+    int64_t calls = calls_for(plain_count, HF__BATCH_MAX) + calls_for(other_count, HF__BATCH_SLOW) +
+                    calls_for(enqueue_alone(link), ALONE_A_CALL);
     link->next_round = hf__after(now, (hf__span){calls * pace.ns});
+    if (HF__MUTANT(OBSERVERS_FIRST) && link->core->observers.count > 0)
+        link->next_round = hf__after(now, hf__span_ms(2000));
     link->server->next_round = hf__after(now, (hf__span){calls * pace.ns / SERVER_DIVISOR});
     hf__link_pump(link);
 }
@@ -220,9 +248,9 @@ void hf__watch_renewals(hf__link *link)
     hf__instant now = link->core->now;
     while (take_due(link, now))
         continue;
-    if (link->overdue.count > 0 && has_room(link) && !hf__before(now, next_round(link)))
+    if (count_overdue(link) > 0 && has_room(link) && !hf__before(now, next_round(link)))
         send_round(link);
-    if (link->overdue.count > 0 && has_room(link))
+    if (count_overdue(link) > 0 && has_room(link))
         arm(link, now);
     arm(link, hf__wheel_next(&link->renewals));
     hf__watch_note_lag(link);
@@ -277,8 +305,7 @@ static void look_at(hf_hold *hold, hf__instant when)
 {
     hf__link *link = hold->link;
     hf__timers *timers = &hold->core->timers;
-    bool with_others =
-        !hold->watched_alone && (hold->renewal == HF__OVERDUE || hold->renewal == HF__UNDER_WAY);
+    bool with_others = hold->renewal > HF__PLANNED && !hold->watched_alone;
     bool after_renewal = hold->renewal == HF__PLANNED &&
                          hf__before(hf__later(hold->watch.plan.due, next_round(link)), when);
     if (with_others && (!link->look_timer.set || hf__before(when, link->look_timer.due)))
@@ -305,6 +332,7 @@ static void look_now(hf__list *holds)
 void hf__watch_look_at_all(hf__link *link)
 {
     look_now(&link->overdue);
+    look_now(&link->overdue_alone);
     look_now(&link->under_way);
 }
 

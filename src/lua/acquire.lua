@@ -5,13 +5,14 @@
 --
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
 -- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 how many fences,
---      5 number of this copy, or 0: do not queue, 6 owner, if any
+--      5 number of this copy, or 0: do not queue, or -1: queue, but no message can tell of the grant,
+--      6 owner, if any
 --      On a quorum also: 4 may be 0, for a copy of a hold, which has the fence below the proposed one,
 --      6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the queue, which is
 --      the same at all servers; 0: none, it does not queue
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
---    {0, remaining ms, value}    busy: held with that value; -1 ms when it never expires
+--    {0, remaining ms, value}    busy: held with that value (see cut); -1 ms when it never expires
 --    {0, remaining ms, value, ticket}   the same on a quorum: later tickets than that are nobody's
 --    {0, remaining ms, value, place, foreign}   the same, and queued at that place; foreign = 1: the
 --                                holder does not use this library, and will not hand on
@@ -47,6 +48,7 @@ local lease, keep = tonumber(ARGV[2]), ARGV[3]
 local range, n = tonumber(ARGV[4]), tonumber(ARGV[5])
 local ticket = tonumber(ARGV[8] or 0)
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include cut
 -- include mint
 
 -- Tells who holds it that somebody waits.
@@ -87,11 +89,12 @@ end
 -- a later one's number: that is what a grant is believed by.
 local function enqueue(held)
     local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or -1)
-    local score, since, highest = ticket > 0 and ticket or math.max(last, 0) + 1, now, n
+    local score, since = ticket > 0 and ticket or math.max(last, 0) + 1, now
+    local highest = math.max(n, 0)
     if call('ZADD', KEYS[2], 'NX', score, value) == 0 then
         local before, began = string.match(call('HGET', KEYS[4], value) or '',
                                            '^(%d+) %d+ %d+ %d+ (%d+) ')
-        since, highest = began or since, math.max(n, before or 0)
+        since, highest = began or since, n < 0 and 0 or math.max(n, before or 0)
         score = call('ZSCORE', KEYS[2], value)
     else
         local fence = call('GET', KEYS[3])
@@ -118,15 +121,15 @@ local function refuse(held, remaining)
     if n == 0 and proposed then
         local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or 0)
         local fence = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
-        return {0, remaining, held, math.max(last, clock, fence)}
+        return {0, remaining, cut(held), math.max(last, clock, fence)}
     elseif n == 0 then
-        return {0, remaining, held}
+        return {0, remaining, cut(held)}
     elseif call('ZSCORE', KEYS[2], '!' .. value) then
         return {-1}
     end
     local score = enqueue(held)
     local foreign = not string.match(held, '^%x+:%d+@') and call('EXISTS', KEYS[5]) == 0
-    return {0, remaining, held, call('ZCOUNT', KEYS[2], '0', score), foreign and 1 or 0}
+    return {0, remaining, cut(held), call('ZCOUNT', KEYS[2], '0', score), foreign and 1 or 0}
 end
 
 if not taken then
@@ -151,7 +154,7 @@ local function take()
         call('DEL', KEYS[1])
         mint(kept, 1, lease, waiting)
         kept = call('GET', KEYS[3])
-    elseif waiting > 0 and n > 0 then
+    elseif waiting > 0 and n ~= 0 then
         score = enqueue(value)
     end
     if waiting > 0 then
@@ -161,7 +164,7 @@ local function take()
             if owner and heir_owner == owner then
                 return nil
             end
-            local answer = {0, heir_lease, heir_owner or heir}
+            local answer = {0, heir_lease, cut(heir_owner or heir)}
             if score then
                 answer[4], answer[5] = call('ZCOUNT', KEYS[2], '0', score), 0
             end

@@ -2,15 +2,17 @@
 -- hands the lock on. Tombstones keep late copies of the holders' requests from taking it again.
 --
 -- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
--- ARGV 1 the value that the lock has, 2 the fence that it has (both as inspect said, so that a copy
---      of the request breaks nothing else), 3 ms for which the fence and the note are kept, 4 on a
+-- ARGV 1 the value that the lock has, 2 the fence that it has (both as inspect said, the value perhaps
+--      cut, so that a copy of the request breaks nothing else), 3 ms for which the fence and the note are kept, 4 on a
 --      quorum: the new fence is to be at least that
 -- -> the new fence (also to a copy that comes again), or 0: another hold has it now, or nobody
 local call = redis.call
+-- include cut
 local kept = call('GET', KEYS[3])
 local last = tonumber(string.match(kept or '', '^%d+') or 0)
 local victim = ARGV[2] .. ':' .. ARGV[1]
-if call('GET', KEYS[1]) ~= ARGV[1] or last ~= tonumber(ARGV[2]) then
+local held = call('GET', KEYS[1])
+if not held or cut(held) ~= ARGV[1] or last ~= tonumber(ARGV[2]) then
     local raised, whose = string.match(call('HGET', KEYS[4], '#raised') or '', '^(%d+):(.*)$')
     return whose == victim and tonumber(raised) or 0
 end

@@ -7,7 +7,8 @@
 -- among the notes: 'n alive-until lease range since owner'. Without either it does not wait. It lives
 -- if it was heard from lately and its client is subscribed. That is asked before anything is
 -- decided: what PUBLISH counts includes others, and is replicated. Who may not ask goes by the time
--- alone. Those that do not live are taken out, at most a thousand at a time.
+-- alone. The same for a waiter whose n is 0: its server denies it messages, and it asks by itself.
+-- Those that do not live are taken out, at most a thousand at a time.
 --
 -- Nothing here fails before the lock has changed hands, be a key of another type or a permission
 -- missing: a release must succeed. Those who wait find out with their next check.
@@ -27,7 +28,8 @@ for _ = 1, 1000 do
     local n, alive, lease, range, owner = string.match(
         record or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (.*)$')
     local channel = 'hf:c:' .. string.sub(heir, 1, 32)
-    local heard = n and tonumber(alive) >= now and redis.pcall('PUBSUB', 'NUMSUB', channel)
+    local heard = n and tonumber(alive) >= now
+        and (n == '0' and {0, 1} or redis.pcall('PUBSUB', 'NUMSUB', channel))
     call('ZREM', KEYS[2], heir)
     redis.pcall('HDEL', KEYS[4], heir)
     if heard and (heard.err or heard[2] > 0) then
@@ -46,8 +48,10 @@ for _ = 1, 1000 do
         if range ~= '1' then
             top = string.format('%.0f', fence + copy)
         end
-        redis.pcall('PUBLISH', channel, 'g ' .. (string.match(heir, ':(%d+)@') or 0) .. ' ' .. n .. ' '
-                    .. top .. ' ' .. lease .. (first[2] and ' 1' or ' 0'))
+        if n ~= '0' then
+            redis.pcall('PUBLISH', channel, 'g ' .. (string.match(heir, ':(%d+)@') or 0) .. ' ' .. n
+                        .. ' ' .. top .. ' ' .. lease .. (first[2] and ' 1' or ' 0'))
+        end
         announce(kept, 'granted', heir, fence + copy + range - 1, heir_lease)
         break
     end

@@ -5,7 +5,7 @@
 --      3 epoch in seconds, 4 seconds to jump ahead of what may have been forgotten, 5 how many,
 --      6 and 7 the time part and the sequence behind the last id that the caller has ever seen
 -- -> {time part, first sequence}; {-1, epoch} others use another one; {-2} the epoch is used up, or
---    has not begun
+--    has not begun; {-3} the run id is empty: nobody could tell when the process is another one
 --
 -- Whoever wrote it down last may have been another process, which this one has succeeded without
 -- knowing all that it did. Then ids go on from a time which that one cannot have reached, if clocks
@@ -13,6 +13,9 @@
 -- within a second, so the sequence begins in proportion to how much of the second is over: what lies
 -- between is more than the largest block, if it is 8 ms, and then more than can be reserved.
 local call = redis.call
+if ARGV[1] == '' then
+    return {-3}
+end
 local epoch, jump, count = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local time = call('TIME')
 local now = time[1] - epoch

@@ -5,21 +5,24 @@
 -- -> {value or nil, remaining ms, fence or '', live holders, {value, remaining ms, ...},
 --     waiters, {value, ms since it began to wait, ...}}
 local call = redis.call
+-- include cut
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local after_now = string.format('(%.0f', now)
 local held = call('GET', KEYS[1])
 local holders = call('ZREVRANGEBYSCORE', KEYS[3], '+inf', after_now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 for i = 2, #holders, 2 do
+    holders[i - 1] = cut(holders[i - 1])
     holders[i] = tonumber(holders[i]) - now
 end
 local waiters = {}
 for _, value in ipairs(call('ZRANGEBYSCORE', KEYS[4], 0, '+inf', 'LIMIT', 0, ARGV[2])) do
     local record = call('HGET', KEYS[5], value) or ''
     local since = string.match(record, '^%d+ %d+ %d+ %d+ (%d+) ')
-    waiters[#waiters + 1] = value
+    waiters[#waiters + 1] = cut(value)
     waiters[#waiters + 1] = since and now - since or 0
 end
-return {held, call('PTTL', KEYS[1]), string.match(call('GET', KEYS[2]) or '', '^%d+') or '',
+return {held and cut(held), call('PTTL', KEYS[1]),
+        cut(string.match(call('GET', KEYS[2]) or '', '^%d+') or ''),
         call('ZCOUNT', KEYS[3], after_now, '+inf'), holders,
         call('ZCOUNT', KEYS[4], 0, '+inf'), waiters}

@@ -1,6 +1,6 @@
 -- Pasted into acquire, release and break: fences. Needs `call`, `clock` (server time in us, or the
 -- proposed fence if that is more), `time` (its parts, as the server says them), `now` (in ms), `keep`
--- (ms for which a fence is kept at least) and KEYS 2 the queue, 3 the fence, 4 the notes.
+-- (ms for which a fence is kept at least), `cut` and KEYS 2 the queue, 3 the fence, 4 the notes.
 --
 -- Mints `range` fences above the last one, which is kept, and returns the first, and the last as text;
 -- `waiting`: how many wait. With a range of 0, for a copy of a hold, `clock` is the fence behind that
@@ -45,6 +45,6 @@ local function announce(kept, word, value, fence, lease)
     if kept and string.find(kept, '@', 1, true) then
         fence = fence or tonumber(string.match(kept, '^%d+') or 0)
         redis.pcall('PUBLISH', 'hf:e:' .. KEYS[3],
-                    string.format('%s %.0f %d %s', word, fence, lease, value))
+                    string.format('%s %.0f %d %s', word, fence, lease, cut(value)))
     end
 end

@@ -27,6 +27,7 @@ local clock = math.max(time[1] * 1000000 + time[2], tonumber(proposed or 0))
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local released = 0
 local kept, stays = found[2], nil
+-- include cut
 -- include mint
 
 if owner or found[1] ~= value then

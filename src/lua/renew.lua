@@ -7,7 +7,8 @@
 --      same value by a copy that came late; if it has a smaller one, that is raised. So it is for a
 --      hold that somebody takes up by its token, and on a quorum whose servers disagree about it
 -- -> for each hold: remaining ms              renewed
---                   {remaining ms, request}   renewed, and its holder is asked to give it up
+--                   {remaining ms, request}   renewed, and its holder is asked to give it up; of the
+--                                             request at most 1024 bytes
 --                   0                         it is not ours any more
 --                   {0, fence}                and the hold with that fence was broken
 --                   an error                  of this one alone, such as a key of another type
@@ -72,7 +73,7 @@ local function renew(lock, fence, notes, holders, value, lease, keep, owner, kno
         raise(fence, keep)
     end
     local note = call('HGET', notes, remaining > 0 and '#revoked' or '#broken')
-    return note and {remaining, note} or remaining
+    return note and {remaining, string.sub(note, 1, 1024)} or remaining
 end
 
 for i = 1, #ARGV, 5 do

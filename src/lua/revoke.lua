@@ -6,12 +6,13 @@
 --      the request is not meant for anybody else; 0: there is none), 3 ms for which it is kept
 -- -> 1 left, 0 another hold has it now, or nobody
 local call = redis.call
+-- include cut
 local held, kept = call('GET', KEYS[1]), call('GET', KEYS[2]) or ''
 local fence = string.match(kept, '^%d+') or '0'
 if not held or fence ~= ARGV[2] then
     return 0
 end
-local note = (fence ~= '0' and fence or '=' .. held) .. ':' .. ARGV[1] -- without a fence, by value
+local note = (fence ~= '0' and fence or '=' .. cut(held)) .. ':' .. ARGV[1] -- without a fence, by value
 call('HSET', KEYS[3], '#revoked', note)
 if call('PTTL', KEYS[3]) < tonumber(ARGV[3]) then
     call('PEXPIRE', KEYS[3], ARGV[3])
@@ -25,6 +26,6 @@ for i = 1, #holders do
     end
 end
 if string.find(kept, '@', 1, true) then -- somebody watches
-    redis.pcall('PUBLISH', 'hf:e:' .. KEYS[2], 'revoked ' .. fence .. ' 0 ' .. held)
+    redis.pcall('PUBLISH', 'hf:e:' .. KEYS[2], 'revoked ' .. fence .. ' 0 ' .. cut(held))
 end
 return 1

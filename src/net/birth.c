@@ -86,8 +86,10 @@ static void warn_of_two(hf__driver *d, int server_count)
 hf__driver *hf__driver_new(const hf__driver_config *config)
 {
     hf__driver *d = hf__alloc(sizeof(*d));
-    if (d == NULL)
+    if (d == NULL || !hf__fork_guard_add(&d->fork_guard, &d->mutex)) {
+        hf__free(d);
         return NULL;
+    }
     d->kick = d->park_kick = d->park_timer = -1;
     d->own_loop = config->own_loop;
     d->has_one_processor = has_one_processor();
@@ -98,19 +100,16 @@ hf__driver *hf__driver_new(const hf__driver_config *config)
     d->parked_until = HF__NEVER;
     hf__list_init(&d->waiters);
     hf__list_init(&d->woken);
-    pthread_mutex_init(&d->mutex, NULL);
     pthread_cond_init(&d->quiet, NULL);
     pthread_cond_init(&d->news, NULL);
     pthread_cond_init(&d->told, NULL);
     d->core = hf__core_new(&config->core);
     if (d->core != NULL && make_ports(d, config) && open_descriptors(d) &&
-        hf__fork_guard_add(&d->fork_guard, &d->mutex)) {
-        if (d->own_loop || hf__thread_start(&d->background, hf__engine_run_background, d)) {
-            warn_of_two(d, config->core.server_count);
-            return d;
-        }
-        hf__fork_guard_remove(&d->fork_guard);
+        (d->own_loop || hf__thread_start(&d->background, hf__engine_run_background, d))) {
+        warn_of_two(d, config->core.server_count);
+        return d;
     }
+    hf__fork_guard_remove(&d->fork_guard);
     hf__core_free(d->core);
     close_descriptors(d);
     free_parts(d);
@@ -129,10 +128,12 @@ static void take_apart(hf__driver *d)
 
 void hf__driver_stop(hf__driver *d)
 {
+    if (hf__driver_is_torn(d))
+        return;
     pthread_mutex_lock(&d->mutex);
     d->stopped = true;
     d->background_ends = true;
-    if (!d->fork_guard.forked) {
+    if (!hf__fork_is_child(&d->fork_guard)) {
         eventfd_write(d->park_kick, 1);
         eventfd_write(d->kick, 1);
         while (d->inside > 0)
@@ -151,7 +152,8 @@ void hf__driver_stop(hf__driver *d)
 void hf__driver_free(hf__driver *d)
 {
     hf__fork_guard_remove(&d->fork_guard);
-    if (!d->fork_guard.forked) { /* it would wait for the parent's threads, which wait on these */
+    if (!hf__fork_is_child(
+            &d->fork_guard)) { /* it would wait for the parent's threads, which wait on these */
         pthread_cond_destroy(&d->told);
         pthread_cond_destroy(&d->news);
         pthread_cond_destroy(&d->quiet);

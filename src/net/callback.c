@@ -98,9 +98,11 @@ void hf__engine_tell_here(hf__driver *d)
     in_callback = true;
     if (d->finished.count > 0)
         hf__operations_tell(d);
-    while (!d->fork_guard.forked && !d->teller_ends && hf__core_next_tell(d->core, &tell))
+    while (!hf__fork_is_child(&d->fork_guard) && !d->teller_ends &&
+           hf__core_next_tell(d->core, &tell))
         tell_one(d, &tell);
-    if (!d->fork_guard.forked && !d->teller_ends && hf__core_next_sight(d->core, &sight))
+    if (!hf__fork_is_child(&d->fork_guard) && !d->teller_ends &&
+        hf__core_next_sight(d->core, &sight))
         show_one(d, &sight); /* one, so that losses come before the next */
     in_callback = nested;
 }
@@ -109,7 +111,7 @@ static void *run_teller(void *arg)
 {
     hf__driver *d = arg;
     pthread_mutex_lock(&d->mutex);
-    while ((!d->teller_ends || d->finished.count > 0) && !d->fork_guard.forked) {
+    while ((!d->teller_ends || d->finished.count > 0) && !hf__fork_is_child(&d->fork_guard)) {
         if (hf__engine_has_callbacks(d))
             hf__engine_tell_here(d);
         else
@@ -136,7 +138,7 @@ void hf__engine_stop_teller(hf__driver *d)
     if (d->teller_runs)
         pthread_join(d->teller, NULL);
     pthread_mutex_lock(&d->mutex);
-    while (d->finished.count > 0 && !d->fork_guard.forked)
+    while (d->finished.count > 0 && !hf__fork_is_child(&d->fork_guard))
         hf__engine_tell_here(d); /* there is no teller in an own loop */
 }
 
@@ -159,14 +161,14 @@ void hf__engine_tell(hf__driver *d)
 
 void hf__engine_wait_told(hf__driver *d, const hf_hold *hold)
 {
-    while (!in_callback && !d->fork_guard.forked && d->core != NULL &&
+    while (!in_callback && !hf__fork_is_child(&d->fork_guard) && d->core != NULL &&
            hf__core_is_telling(d->core, hold))
         pthread_cond_wait(&d->told, &d->mutex);
 }
 
 void hf__engine_wait_seen(hf__driver *d, const hf_observer *observer)
 {
-    while (!in_callback && !d->fork_guard.forked && d->core != NULL &&
+    while (!in_callback && !hf__fork_is_child(&d->fork_guard) && d->core != NULL &&
            hf__core_is_seeing(d->core, observer))
         pthread_cond_wait(&d->told, &d->mutex);
 }

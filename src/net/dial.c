@@ -80,7 +80,7 @@ static void introduce(hf__driver *d, int link)
                        .status = status,
                        .wall = hf__clock_wall(),
                        .credentials = given ? &credentials : NULL};
-    if (d->ports[link].number == number && !d->fork_guard.forked) {
+    if (d->ports[link].number == number && !hf__fork_is_child(&d->fork_guard)) {
         d->ports[link].introducing = false;
         d->ports_changed = true; /* it was left out by whoever sleeps */
         event.reason = status == HF_OK ? describe(d, link) : why.text;

@@ -10,7 +10,12 @@
 
 bool hf__driver_forked(const hf__driver *driver)
 {
-    return driver->fork_guard.forked;
+    return hf__fork_is_child(&driver->fork_guard);
+}
+
+bool hf__driver_is_torn(const hf__driver *driver)
+{
+    return hf__fork_is_torn(&driver->fork_guard);
 }
 
 /* ---- Calls ---- */
@@ -23,7 +28,7 @@ void hf__engine_went_out(hf__driver *d)
 
 static hf_status enter(hf__driver *d, int *cancel_state)
 {
-    if (d->fork_guard.forked)
+    if (hf__fork_is_child(&d->fork_guard))
         return HF_EFORKED;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
     atomic_fetch_add(&d->knocking, 1);
@@ -50,6 +55,8 @@ static void leave(hf__driver *d, int cancel_state)
 /* A release that comes too late for the driver still takes the handle out of the caller's hand. */
 static void abandon(hf__driver *d, hf_hold *hold)
 {
+    if (hf__driver_is_torn(d))
+        return;
     pthread_mutex_lock(&d->mutex);
     hf__engine_wait_told(d, hold);
     hf__engine_close_descriptor(hold);
@@ -171,6 +178,17 @@ hf_status hf__driver_stats(hf__driver *d, hf_stats *stats)
     return HF_OK;
 }
 
+hf_status hf__driver_load(hf__driver *d, hf_load *load)
+{
+    int cancel_state;
+    hf_status status = enter(d, &cancel_state);
+    if (status != HF_OK)
+        return status;
+    hf__core_load(d->core, load);
+    leave(d, cancel_state);
+    return HF_OK;
+}
+
 void hf__driver_cancel(hf__driver *d, hf__call *call)
 {
     int cancel_state;
@@ -265,7 +283,7 @@ hf_status hf__driver_process(hf__driver *d)
     } else {
         hf__loop_process(d);
         hf__engine_notify(d);
-        status = d->fork_guard.forked ? HF_EFORKED : HF_OK;
+        status = hf__fork_is_child(&d->fork_guard) ? HF_EFORKED : HF_OK;
     }
     leave(d, cancel_state);
     return status;
@@ -289,6 +307,8 @@ hf_status hf__driver_observe(hf__driver *d, hf_observer *observer)
 void hf__driver_unobserve(hf__driver *d, hf_observer *observer)
 {
     int cancel_state;
+    if (hf__driver_is_torn(d))
+        return;
     if (enter(d, &cancel_state) != HF_OK) {
         pthread_mutex_lock(&d->mutex);
         hf__engine_wait_seen(d, observer);

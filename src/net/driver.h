@@ -50,6 +50,7 @@ hf_status hf__driver_listen(hf__driver *driver);
 /* The descriptor of a handle; -1: there is none. */
 int hf__driver_descriptor(hf__driver *driver, hf_hold *hold);
 hf_status hf__driver_stats(hf__driver *driver, hf_stats *stats);
+hf_status hf__driver_load(hf__driver *driver, hf_load *load);
 /* Asks for the end of a call that another thread has started or is about to start. */
 void hf__driver_cancel(hf__driver *driver, hf__call *call);
 
@@ -78,6 +79,8 @@ void hf__driver_stop(hf__driver *driver);
 void hf__driver_free(hf__driver *driver);
 
 bool hf__driver_forked(const hf__driver *driver);
+/* The same, and the child of _Fork(), clone() or a signal handler: nothing may be freed there. */
+bool hf__driver_is_torn(const hf__driver *driver);
 bool hf__driver_in_callback(void); /* this thread is inside a callback of ours */
 
 #endif

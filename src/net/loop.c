@@ -28,7 +28,7 @@ bool hf__loop_open(hf__driver *d)
 
 void hf__loop_close(hf__driver *d)
 {
-    hf__watch_set_close(d->loop, d->fork_guard.forked);
+    hf__watch_set_close(d->loop, hf__fork_is_child(&d->fork_guard));
     d->loop = NULL;
 }
 
@@ -40,7 +40,7 @@ int hf__loop_descriptor(const hf__driver *d)
 /* In a child the set is the parent's. */
 static bool has_set(const hf__driver *d)
 {
-    return d->own_loop && !d->fork_guard.forked;
+    return d->own_loop && !hf__fork_is_child(&d->fork_guard);
 }
 
 void hf__loop_watch(hf__driver *d, int link)
@@ -114,9 +114,9 @@ static void serve_ready(hf__driver *d)
 {
     uint32_t ready[HF__WATCH_MAX];
     int count = hf__watch_set_take(d->loop, ready);
-    for (int i = 0; i < count && !d->fork_guard.forked; i++)
+    for (int i = 0; i < count && !hf__fork_is_child(&d->fork_guard); i++)
         serve(d, ready[i]);
-    for (int i = 0; i < d->link_count && !d->fork_guard.forked; i++)
+    for (int i = 0; i < d->link_count && !hf__fork_is_child(&d->fork_guard); i++)
         if (is_blind(&d->ports[i]))
             hf__engine_serve(d, i);
 }

@@ -22,7 +22,7 @@ const char *hf__openssl_file = "libssl.so." VALUE_OF(OPENSSL_SHLIB_VERSION);
 struct hf__openssl hf__openssl;
 
 static const char *const names[] = {HF__OPENSSL_MAP(NAME)};
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex; /* made with the guard */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static hf__fork_guard fork_guard;
 static bool guarded, loaded;

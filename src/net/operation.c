@@ -87,7 +87,7 @@ void hf__operations_tell(hf__driver *d)
             hf__hold_listen(operation->call.hold);
     }
     hf__engine_unlock(d);
-    while (d->being_told.count > 0 && !d->fork_guard.forked) {
+    while (d->being_told.count > 0 && !hf__fork_is_child(&d->fork_guard)) {
         hf__operation *operation = take_first(&d->being_told);
         operation->tell(operation);
     }

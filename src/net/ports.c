@@ -114,7 +114,7 @@ static bool write_output(hf__driver *d, int link)
 static bool write_all(hf__driver *d, bool busy_too)
 {
     bool quiet = true;
-    for (int i = 0; i < d->link_count && !d->fork_guard.forked; i++)
+    for (int i = 0; i < d->link_count && !hf__fork_is_child(&d->fork_guard); i++)
         if (d->ports[i].connected && (busy_too || !d->ports[i].busy))
             quiet = write_output(d, i) && quiet;
     return quiet;
@@ -124,7 +124,7 @@ static bool write_all(hf__driver *d, bool busy_too)
 static void act(hf__driver *d)
 {
     hf__action action;
-    while (!d->fork_guard.forked && hf__core_next(d->core, &action)) {
+    while (!hf__fork_is_child(&d->fork_guard) && hf__core_next(d->core, &action)) {
         switch (action.kind) {
         case HF__ACTION_CLOSE:
             hf__port_close(d, action.link);
@@ -183,7 +183,9 @@ bool hf__engine_left_bytes(const hf__driver *d)
 static void read_port(hf__driver *d, int link)
 {
     d->ports[link].unread = false;
-    for (int i = 0; i < READS_PER_TURN && d->ports[link].connected && !d->fork_guard.forked; i++) {
+    for (int i = 0;
+         i < READS_PER_TURN && d->ports[link].connected && !hf__fork_is_child(&d->fork_guard);
+         i++) {
         int count = read_some(d, link);
         if (count == -EAGAIN)
             return;

@@ -63,7 +63,7 @@ void hf__engine_drive(hf__driver *d, const hf__call *call)
         hf__engine_flush(d); /* what they answer at once is there at once */
         hf__engine_serve_blind(d);
     }
-    while (!call->done && !d->fork_guard.forked)
+    while (!call->done && !hf__fork_is_child(&d->fork_guard))
         hf__engine_turn(d);
     hand_on_wheel(d);
 }
@@ -125,7 +125,7 @@ static void drive_in_background(hf__driver *d)
 {
     d->driving = true;
     while (hf__engine_expects(d) && d->waiters.count == 0 && !d->background_ends &&
-           !d->fork_guard.forked)
+           !hf__fork_is_child(&d->fork_guard))
         hf__engine_turn(d);
     hand_on_wheel(d);
 }
@@ -141,7 +141,7 @@ void hf__engine_kick(hf__driver *d)
  * sleepers of a forked child are its parent's. */
 void hf__engine_notify(hf__driver *d)
 {
-    if (d->fork_guard.forked)
+    if (hf__fork_is_child(&d->fork_guard))
         return;
     if (d->driving) {
         if (d->asleep && (d->ports_changed || hf__before(hf__core_wake(d->core), d->sleep_ends)))
@@ -183,7 +183,7 @@ void *hf__engine_run_background(void *arg)
 {
     hf__driver *d = arg;
     pthread_mutex_lock(&d->mutex);
-    while (!d->background_ends && !d->fork_guard.forked) {
+    while (!d->background_ends && !hf__fork_is_child(&d->fork_guard)) {
         hf__instant now = hf__clock_now();
         hf__instant rested = hf__after(d->last_turn, hf__span_ms(LINGER_MS / 2));
         if (d->driving || d->waiters.count > 0) {

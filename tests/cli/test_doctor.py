@@ -11,7 +11,7 @@ import unittest
 from lib_verbs import Server, VerbTest, wait_until
 
 CHECKS = ['way', 'reachable', 'version', 'role', 'eviction', 'persistence', 'uptime', 'replicas',
-          'cluster', 'rights', 'messages', 'clock', 'drift']
+          'cluster', 'rights', 'messages', 'load', 'clock', 'drift']
 
 
 def free_port():

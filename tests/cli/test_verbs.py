@@ -49,6 +49,11 @@ class Acquire(VerbTest):
         self.assertEqual(result.out, '')
         self.assertEqual(self.run_it('acquire', '-q', '-n', 'job').err, '')
 
+    def test_owners_of_the_library_are_refused(self):
+        result = self.expect(64, 'acquire', '--owner', 'hf:mine', 'job')
+        self.assertIn('owner begins with "hf:"', result.err)
+        self.assertEqual(self.server.cli('EXISTS', 'job'), '0')
+
     def test_replicas_that_are_not_there(self):
         result = self.expect(69, 'acquire', '-n', '--replicas', '2', 'job')
         self.assertIn('0 of 2 replicas acknowledged', result.err)

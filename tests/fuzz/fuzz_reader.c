@@ -12,9 +12,8 @@
 
 enum {
     SIZES_MAX = 8,
-    /* What fits into the arena of one reply; see reader.c. */
-    OBJECTS_MAX = 2 * HF__REPLY_BYTES_MAX / (int)sizeof(hf__reply) + 1,
-    DEPTH_MAX = 9
+    OBJECTS_MAX = 2 * HF__REPLY_ELEMENTS_MAX + 1, /* as reader.h says, and the reply itself */
+    DEPTH_MAX = HF__REPLY_DEPTH_MAX + 1
 };
 
 /* What a reader made of a stream, as a hash. */
@@ -34,8 +33,9 @@ static void note(reading *r, const void *bytes, size_t count)
 
 static void walk(reading *r, const hf__reply *reply, int depth)
 {
+    REQUIRE(reply->kind != HF__REPLY_TOO_LARGE || depth == 1);
     REQUIRE(++r->objects <= OBJECTS_MAX && depth <= DEPTH_MAX);
-    REQUIRE(reply->kind <= HF__REPLY_ARRAY);
+    REQUIRE(reply->kind <= HF__REPLY_TOO_LARGE);
     note(r, &reply->kind, sizeof(reply->kind));
     switch (reply->kind) {
     case HF__REPLY_NIL:
@@ -45,6 +45,7 @@ static void walk(reading *r, const hf__reply *reply, int depth)
         break;
     case HF__REPLY_TEXT:
     case HF__REPLY_ERROR:
+    case HF__REPLY_TOO_LARGE:
         REQUIRE(reply->text != NULL && reply->text[reply->length] == '\0');
         note(r, &reply->length, sizeof(reply->length));
         note(r, reply->text, reply->length);

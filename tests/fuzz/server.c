@@ -48,9 +48,9 @@ static size_t append(char *text, size_t length, const char *more)
 
 static size_t append_info(char *text, size_t length, uint8_t choice)
 {
-    char info[160], bulk[192];
+    char info[200], bulk[240];
     snprintf(info, sizeof(info),
-             "redis_version:7.%d\r\nrun_id:%d\r\nrole:%s\r\nmaxmemory:%d\r\n"
+             "redis_version:7.%d\r\nrun_id:%040d\r\nrole:%s\r\nmaxmemory:%d\r\n"
              "maxmemory_policy:volatile-ttl\r\naof_enabled:%d\r\n",
              choice % 8, choice % 4, choice >= 240 ? "slave" : "master", choice & 1, choice & 2);
     snprintf(bulk, sizeof(bulk), "$%zu\r\n%s\r\n", strlen(info), info);

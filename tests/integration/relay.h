@@ -31,6 +31,9 @@ void relay_cut_grant(const struct relay *relay);
 void relay_cut_answers(const struct relay *relay, int count);
 long long relay_spoilt(const struct relay *relay); /* how often any of that has happened */
 
+/* Whether the run_id in what the server tells of itself is called something else from now on. */
+void relay_hide_run_id(const struct relay *relay, bool hides);
+
 /* How many connections it has been asked for so far. */
 long long relay_connections(const struct relay *relay);
 

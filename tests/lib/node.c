@@ -132,6 +132,22 @@ static void run_errand(struct node *node, int id, bool whole, hf__buffer *out)
         say(out, node->errand_says != NULL ? node->errand_says : ":1\r\n");
 }
 
+/* A call that names a key which its user may not access is refused as a whole. */
+static bool refuse_forbidden(struct node *node, const hf__slice *keys, size_t count,
+                             hf__buffer *out)
+{
+    for (size_t i = 0; i < 2 * count; i++) {
+        const char *forbidden = node->forbidden[i % 2];
+        if (forbidden == NULL || !is(keys[i / 2], forbidden))
+            continue;
+        node->forbidden_calls++;
+        say(out, "-NOPERM this user has no permissions to access one of the keys used as "
+                 "arguments\r\n");
+        return true;
+    }
+    return false;
+}
+
 static void run_script(struct node *node, const hf__slice *words, size_t count, hf__buffer *out)
 {
     bool whole = is(words[0], "EVAL");
@@ -145,6 +161,8 @@ static void run_script(struct node *node, const hf__slice *words, size_t count, 
     size_t keys = strtoul(words[2].bytes, NULL, 10);
     node_expect(keys <= count - 3, "more keys than words");
     node->evals += whole;
+    if (refuse_forbidden(node, words + 3, keys, out))
+        return;
     bool errand = id >= HF__SCRIPT_IDS;
     if (errand)
         note_errand(node, id, words, count);

@@ -74,6 +74,8 @@ struct node {
     const char *side_prefix;    /* what side keys begin with; NULL: nothing */
     const char *denied_command; /* what the script permissions names; NULL: nothing */
     const char *denied_key;
+    const char *forbidden[2];   /* keys that no script may be called with; NULL: none */
+    int forbidden_calls;        /* of scripts that were refused for it */
     const char *greeting_error; /* reply to INFO server, instead of the text */
     int replicas;               /* that have acknowledged everything: what WAIT says */
     const char *wait_error;     /* what it says instead; NULL: that */

@@ -49,7 +49,7 @@ static asked read_acquire(script *s)
                .owned = owned};
     if (count == 8)
         read_proposal(s, &a);
-    node_expect(a.range >= (a.of_quorum ? 0 : 1) && a.copy >= 0, "a strange acquire");
+    node_expect(a.range >= (a.of_quorum ? 0 : 1) && a.copy >= -1, "a strange acquire");
     node_expect(a.copy == 0 || a.ticket > 0 || !a.of_quorum, "a place without a ticket");
     s->node->last_copy = a.copy;
     s->node->last_range = a.range;
@@ -79,11 +79,11 @@ static int64_t place_of(const script *s, hf__slice value)
 static void say_busy(const script *s, const asked *a, int64_t remaining, hf__slice held,
                      bool foreign)
 {
-    int64_t place = a->copy > 0 ? place_of(s, a->value) : 0;
+    int64_t place = a->copy != 0 ? place_of(s, a->value) : 0;
     say_array(s->out, place > 0 ? 5 : 3);
     say_number(s->out, 0);
     say_number(s->out, remaining);
-    say_bulk(s->out, held);
+    say_bulk(s->out, script_cut(held));
     if (place > 0) {
         say_number(s->out, place);
         say_number(s->out, foreign);
@@ -127,14 +127,14 @@ static void enqueue(const script *s, const asked *a, hf__slice held)
 {
     char note[1024];
     int64_t last = highest_score(script_find(s, KEY_QUEUE));
-    int64_t since = s->node->now_ms, highest = a->copy, before, began, unused[3];
+    int64_t since = s->node->now_ms, highest = script_larger(a->copy, 0), before, began, unused[3];
     if (store_member(script_find(s, KEY_QUEUE), a->value) != NULL) {
         const node_member *old = store_member(script_find(s, KEY_NOTES), a->value);
         if (old != NULL &&
             sscanf(old->text.bytes, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
                    &before, &unused[0], &unused[1], &unused[2], &began) == 5) {
             since = began;
-            highest = script_larger(highest, before);
+            highest = a->copy < 0 ? 0 : script_larger(highest, before);
         }
     } else {
         node_key *queue = store_make(s->node, s->keys[KEY_QUEUE], NODE_ZSET);
@@ -161,7 +161,7 @@ static void enqueue(const script *s, const asked *a, hf__slice held)
 static bool yield(const script *s, const asked *a, int64_t last)
 {
     waiter next;
-    if (a->copy > 0)
+    if (a->copy != 0)
         enqueue(s, a, a->value);
     if (!queue_next(s, a->value, &next) || slice_is(hf__slice_text(next.value), a->value)) {
         queue_leave(s, a->value);
@@ -203,7 +203,7 @@ static void say_last_ticket(const script *s, int64_t remaining, hf__slice held)
     say_array(s->out, 4);
     say_number(s->out, 0);
     say_number(s->out, remaining);
-    say_bulk(s->out, held);
+    say_bulk(s->out, script_cut(held));
     int64_t last = script_larger(highest_score(script_find(s, KEY_QUEUE)), s->clock_us);
     say_number(s->out, script_larger(last, script_read_fence(s, KEY_FENCE).last));
 }
@@ -213,7 +213,7 @@ static void refuse(const script *s, const asked *a)
     const node_key *lock = script_find(s, KEY_LOCK);
     hf__slice held = store_slice(&lock->value);
     int64_t number;
-    if (a->copy > 0 && queue_is_buried(s, a->value)) {
+    if (a->copy != 0 && queue_is_buried(s, a->value)) {
         say(s->out, ended);
         return;
     }
@@ -221,7 +221,7 @@ static void refuse(const script *s, const asked *a)
         say_last_ticket(s, store_ttl_ms(s->node, lock), held);
         return;
     }
-    if (a->copy > 0)
+    if (a->copy != 0)
         enqueue(s, a, held);
     say_busy(s, a, store_ttl_ms(s->node, lock), held,
              !queue_is_ours(held, &number) && script_find(s, KEY_HOLDERS) == NULL);

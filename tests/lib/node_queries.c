@@ -38,7 +38,7 @@ static void say_holders(const script *s, const node_key *holders, size_t limit)
     say_array(s->out, 2 * listed);
     for (size_t i = 0; i < listed; i++) {
         member = next_live(s, holders, member);
-        say_bulk(s->out, store_slice(&member->name));
+        say_bulk(s->out, script_cut(store_slice(&member->name)));
         say_number(s->out, member->score - s->node->now_ms);
     }
 }
@@ -71,7 +71,7 @@ static void say_waiters(const script *s, size_t limit)
         member = next_waiter(queue, member);
         const node_member *note = store_member(script_find(s, 4), store_slice(&member->name));
         bool known = note != NULL && sscanf(note->text.bytes, "%*d %*d %*d %*d %" SCNd64, &since);
-        say_bulk(s->out, store_slice(&member->name));
+        say_bulk(s->out, script_cut(store_slice(&member->name)));
         say_number(s->out, known ? s->node->now_ms - since : 0);
     }
 }
@@ -93,7 +93,7 @@ void script_run_inspect(script *s)
         snprintf(text, sizeof(text), "%lld", (long long)last); /* 0: only watched so far */
     say_array(s->out, 7);
     if (lock != NULL)
-        say_bulk(s->out, store_slice(&lock->value));
+        say_bulk(s->out, script_cut(store_slice(&lock->value)));
     else
         say(s->out, "$-1\r\n");
     say_number(s->out, store_ttl_ms(s->node, lock));
@@ -128,7 +128,8 @@ static void leave_request(const script *s, const node_key *lock, int64_t last)
     if (last > 0)
         snprintf(text, sizeof(text), "%lld:%.*s", (long long)last, (int)why.length, why.bytes);
     else
-        snprintf(text, sizeof(text), "=%s:%.*s", lock->value.bytes, (int)why.length, why.bytes);
+        snprintf(text, sizeof(text), "=%s:%.*s", script_cut(store_slice(&lock->value)).bytes,
+                 (int)why.length, why.bytes);
     write_note(s, 2, HF__SLICE("#revoked"), hf__slice_text(text));
     script_last_at_least(s, script_find(s, 2), script_number_of(s->arguments[2]));
     tell_holders(s, script_find(s, 3), store_slice(&lock->value), 'r', text);
@@ -231,7 +232,9 @@ void script_run_break(script *s)
     s->node->breaks++;
     if (s->argument_count > 3)
         s->clock_us = script_larger(s->clock_us, script_number_of(s->arguments[3]));
-    if (script_has_value(script_find(s, 0), s->arguments[0]) &&
+    const node_key *lock = script_find(s, 0);
+    if (lock != NULL && lock->kind == NODE_STRING &&
+        slice_is(script_cut(store_slice(&lock->value)), s->arguments[0]) &&
         last == script_number_of(s->arguments[1]))
         break_lock(s, last, store_slice(&victim));
     else

@@ -194,7 +194,7 @@ static bool read_waiter(const script *s, hf__slice value, waiter *next)
         return false;
     snprintf(next->owner, sizeof(next->owner), "%s", note->text.bytes + owner + 1);
     next->in_key = hf__slice_text(next->owner[0] != '\0' ? next->owner : next->value);
-    return alive >= s->node->now_ms && is_subscribed(s, value);
+    return alive >= s->node->now_ms && (next->copy == 0 || is_subscribed(s, value));
 }
 
 bool queue_next(const script *s, hf__slice stays, waiter *next)

@@ -71,6 +71,17 @@ void script_last_at_least(const script *s, node_key *key, int64_t ms)
         key->expires_ms = s->node->now_ms + ms;
 }
 
+hf__slice script_cut(hf__slice text)
+{
+    enum { MOST = 1024 };
+    static char kept[MOST + 4];
+    if (text.length <= MOST)
+        return text;
+    memcpy(kept, text.bytes, MOST);
+    memcpy(kept + MOST, "...", 4);
+    return (hf__slice){kept, MOST + 3};
+}
+
 /* ---- Fences ---- */
 
 fence script_read_fence(const script *s, size_t key)
@@ -193,8 +204,10 @@ static void say_renewed(const script *s, int64_t remaining, size_t notes)
     if (note != NULL)
         say_array(s->out, 2);
     say_number(s->out, remaining);
-    if (note != NULL)
-        say_bulk(s->out, store_slice(&note->text));
+    if (note != NULL) {
+        hf__slice text = store_slice(&note->text);
+        say_bulk(s->out, (hf__slice){text.bytes, text.length < 1024 ? text.length : 1024});
+    }
 }
 
 static void begin_batch(script *s, size_t holds)

@@ -63,6 +63,9 @@ void queue_announce(const script *s, const char *word, hf__slice value, int64_t 
 void queue_tell(const script *s, hf__slice value, char word, const char *rest);
 bool queue_is_ours(hf__slice value, int64_t *number); /* <hexadecimal digits>:<number>@... */
 
+/* As src/lua/cut.lua does. The text is kept until the next call. */
+hf__slice script_cut(hf__slice text);
+
 void script_run_acquire(script *s);
 void script_run_release(script *s);
 void script_run_inspect(script *s);

@@ -70,8 +70,11 @@ void stage_begin(const stage_setup *setup)
     assert_non_null(s->core);
     s->link_count = hf__core_links(s->core);
     assert_true(s->link_count <= STAGE_WIRES);
-    for (int i = 0; i < s->server_count; i++)
+    s->polls = !setup->messages;
+    for (int i = 0; i < s->server_count; i++) {
         s->core->servers[i].push_denied = !setup->messages;
+        s->core->servers[i].push_again = HF__NEVER;
+    }
 }
 
 /* Also when the core is gone. */
@@ -450,7 +453,7 @@ bool stage_start_acquire(int number, const stage_acquire *options)
         return false;
     call->wait_ms = options->wait_ms;
     call->max_retries = options->max_retries;
-    call->polls = options->max_retries > 0 || options->retry_interval_ms != 0;
+    call->polls = the_stage.polls || options->max_retries > 0 || options->retry_interval_ms != 0;
     call->fair = options->fair;
     call->retry_interval = hf__span_ms(interval_ms);
     step((hf__event){.kind = HF__EVENT_START, .call = call});

@@ -91,6 +91,7 @@ typedef struct stage {
     int connects;     /* attempts so far */
     int writes;       /* how often the core had bytes to write */
     bool own_memory;  /* the stage itself is allocating, not what is tested */
+    bool polls;       /* every call does: there are no messages */
     bool listens_by_hand; /* the test asks what there is to tell by itself */
 } stage;
 

@@ -35,6 +35,16 @@ void actor_begin(world *w, int index, int number)
 
 /* ---- Calls ---- */
 
+static void count_under_way(world *w, const sim_client *c)
+{
+    int64_t count = 0;
+    for (int n = 0; n < w->plan.actors; n++)
+        count += c->actors[n].state != ACTOR_THINKS && c->actors[n].state != ACTOR_WORKS &&
+                 c->actors[n].state != ACTOR_DONE;
+    if (count > w->stats.under_way_max)
+        w->stats.under_way_max = count;
+}
+
 static void begin_call(world *w, int index, int number, hf__call call, int64_t bound_ns)
 {
     sim_client *c = &w->clients[index];
@@ -43,6 +53,7 @@ static void begin_call(world *w, int index, int number, hf__call call, int64_t b
     a->bound_ns = bound_ns;
     a->call_began_ns = w->run.now_ns;
     a->paused_before_ns = c->paused_total_ns;
+    count_under_way(w, c);
     client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &a->call});
 }
 
@@ -54,11 +65,21 @@ static bool must_reenter(const world *w, const sim_client *c, const sim_handle *
            hf__hold_remaining(held->hold, client_now(w, c)).ns > 0;
 }
 
+/* An asynchronous acquire belongs to no thread: nobody re-enters it, or has a turn because of it.
+ */
+static void be_somebody_else(world *w, sim_client *c, sim_actor *a)
+{
+    a->party = ++w->parties;
+    a->thread = ++c->threads;
+}
+
 /* `held`: the lock that the actor has already, by which thread or owner; NULL: none. */
 static void acquire(world *w, int index, int number, const sim_handle *held)
 {
     sim_client *c = &w->clients[index];
     sim_actor *a = &c->actors[number];
+    if (w->plan.swarm)
+        be_somebody_else(w, c, a);
     sim_wish wish = wish_draw(w, a);
     if (held != NULL) {
         wish.lock = held->wish.lock;
@@ -67,7 +88,7 @@ static void acquire(world *w, int index, int number, const sim_handle *held)
     }
     hf__call call = {.kind = HF__CALL_ACQUIRE};
     wish_draw_limits(w, a, held != NULL, &call);
-    call.hold = wish_new_hold(c, index, a, &wish);
+    call.hold = wish_new_hold(w, index, a, &wish);
     a->subject = (sim_handle){.wish = wish, .actor = number, .longest_ms = wish.lease_ms};
     handles_put_value(&a->subject, call.hold);
     check_remember_value(w, a->subject.value);
@@ -141,7 +162,7 @@ static void extend(world *w, int index, int number, int slot)
 static int idle_actor(const world *w, const sim_client *c)
 {
     int first = 0;
-    for (int n = 0; handles_free(c, &first) > ACTORS_MAX && n < w->plan.actors; n++)
+    for (int n = 0; handles_free(w, c, &first) > w->plan.spare && n < w->plan.actors; n++)
         if (c->actors[n].state == ACTOR_THINKS && !c->actors[n].final)
             return n;
     return -1;
@@ -248,7 +269,7 @@ static void work(world *w, int index, int number)
     } else if (a->steps_left-- <= 0 || (left.ns == 0 && draw(w, 2) == 0)) {
         release(w, index, number, slot);
     } else if (more && draw(w, w->plan.crowd ? 30 : 7) == 0 && count < NESTED_MAX &&
-               handles_free(c, &unused) > 4) {
+               !w->plan.swarm && handles_free(w, c, &unused) > 4) {
         acquire(w, index, number, h);
     } else if (more && (place = wants_token(w, h)) != NULL) {
         if (handles_is_last(c, h))
@@ -264,6 +285,40 @@ static void work(world *w, int index, int number)
     }
 }
 
+/* ---- Asynchronous calls ---- */
+
+/* The callback of an operation waits for those before it; until it runs, the application does not
+ * have the handle, and its listener must hear nothing. */
+static void tell_later(world *w, int index, int number, sim_handle *h)
+{
+    bool late = draw(w, 4) == 0;
+    h->untold = true;
+    schedule(w, index, number, late ? MS(1) / 10 * draw_between(w, 1, 5000) : 0);
+}
+
+static void is_told(world *w, int index, int number)
+{
+    sim_client *c = &w->clients[index];
+    for (int i = 0; i < w->plan.handles; i++)
+        if (c->handles[i].hold != NULL && c->handles[i].actor == number && c->handles[i].untold) {
+            c->handles[i].untold = false;
+            hf__hold_listen(c->handles[i].hold);
+        }
+    client_step(w, index, &(hf__event){.kind = HF__EVENT_TICK});
+    if (c->alive)
+        schedule(w, index, number, work_ns(w));
+}
+
+static bool has_untold(const world *w, const sim_client *c, int number)
+{
+    for (int i = 0; i < w->plan.handles; i++)
+        if (c->handles[i].hold != NULL && c->handles[i].actor == number && c->handles[i].untold)
+            return true;
+    return false;
+}
+
+/* ---- What comes next ---- */
+
 static int64_t lull_left_ns(const world *w)
 {
     return w->lull_until_ns > w->run.now_ns ? w->lull_until_ns - w->run.now_ns : 0;
@@ -275,10 +330,12 @@ void actor_go_on(world *w, int index, int number)
     sim_actor *a = &c->actors[number];
     int first = 0;
     if (a->state == ACTOR_THINKS && (!w->resting || a->final) && !w->finished) {
-        if (lull_left_ns(w) > 0 || handles_free(c, &first) <= ACTORS_MAX)
+        if (lull_left_ns(w) > 0 || handles_free(w, c, &first) <= w->plan.spare)
             schedule(w, index, number, lull_left_ns(w) + MS(draw_between(w, 1, 100)));
         else
             acquire(w, index, number, NULL);
+    } else if (a->state == ACTOR_WORKS && has_untold(w, c, number)) {
+        is_told(w, index, number);
     } else if (a->state == ACTOR_WORKS) {
         work(w, index, number);
     } else if (a->state == ACTOR_ACQUIRES && !a->call.done) {
@@ -304,6 +361,8 @@ static void acquired(world *w, int index, int number)
     states_granted(w, index, h);
     fences_granted(w, index, &w->clients[index].actors[number], h);
     begin_work(w, index, number);
+    if (w->plan.swarm)
+        tell_later(w, index, number, h);
 }
 
 static void attached(world *w, int index, int number)

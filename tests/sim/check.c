@@ -92,6 +92,8 @@ static void check_handle(world *w, int index, sim_handle *h)
     if (valid)
         check_believed(w, index, h);
     else if (h->lost_ns == 0)
+        quiet_lost(w, index, h);
+    if (!valid && h->lost_ns == 0)
         h->lost_ns = w->run.now_ns;
     states_check(w, index, h, valid);
 }
@@ -101,8 +103,8 @@ void check_beliefs(world *w)
     server_set_clock(w);
     for (int i = 0; i < w->plan.clients; i++) {
         sim_client *c = &w->clients[i];
-        for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1)
-            check_handle(w, i, &c->handles[__builtin_ctz(left)]);
+        for (uint64_t left = c->alive ? c->held : 0; left != 0; left &= left - 1)
+            check_handle(w, i, &c->handles[__builtin_ctzll(left)]);
     }
     tokens_check(w);
 }

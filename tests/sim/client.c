@@ -40,6 +40,13 @@ static void schedule_wake(world *w, int index)
     timer_set(w, &c->timer, client_now(w, c), hf__core_wake(c->core), wake);
 }
 
+static void probed(world *w, int index)
+{
+    const char *wrong = prober_done(&w->clients[index].prober);
+    if (wrong != NULL)
+        world_fail(w, "client %d: what others wrote cannot be looked at: %s", index, wrong);
+}
+
 static void carry_out(world *w, int index, const hf__action *action)
 {
     sim_client *c = &w->clients[index];
@@ -61,6 +68,8 @@ static void carry_out(world *w, int index, const hf__action *action)
                 actor_call_done(w, index, i);
         if (action->call == &c->query.call)
             query_done(w, index);
+        if (action->call == &c->prober.call)
+            probed(w, index);
         for (int i = 0; i < CLERKS_MAX; i++)
             if (action->call == &c->clerks[i].call)
                 clerk_done(w, index, i);
@@ -101,6 +110,8 @@ static void pump(world *w, int index)
     }
     if (c->alive)
         tell(w, index);
+    if (c->alive)
+        observers_tell(w, index);
 }
 
 void client_step(world *w, int index, hf__event *event)
@@ -108,9 +119,9 @@ void client_step(world *w, int index, hf__event *event)
     sim_client *c = &w->clients[index];
     event->now = (hf__instant){client_clock_ns(c, w->run.now_ns)};
     if (fault_happens(w, FAULT_MEMORY))
-        sim_allocation_fails = true;
+        sim_allocation_fails = w->plan.observers > 0 ? (int)draw_between(w, 1, 4) : 1;
     hf__core_step(c->core, event);
-    sim_allocation_fails = false;
+    sim_allocation_fails = 0;
     pump(w, index);
     if (!c->alive)
         return;
@@ -159,11 +170,12 @@ void client_start(world *w, int index)
              (unsigned long long)index, (unsigned long long)generation);
     c->core = hf__core_new(&c->config);
     if (w->plan.denies_all || (w->plan.denies_some && index == 0))
-        c->denied = draw(w, 2) == 0 ? SIM_NO_CHANNELS : SIM_NO_PUBSUB;
+        permits_set_messages(&c->permits, draw(w, 2) == 0 ? SIM_NO_CHANNELS : SIM_NO_PUBSUB);
     world_log(w, "client %d: starts", index);
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
     clerks_begin(w, index);
+    observers_begin(w, index);
 }
 
 void client_free(sim_client *c)
@@ -179,8 +191,19 @@ void client_free(sim_client *c)
         if (c->handles[i].hold != NULL)
             hf__hold_abandon(c->handles[i].hold);
     c->held = 0;
+    observers_free((observer_site){.observers = c->observers});
     query_free(&c->query);
+    prober_free(&c->prober);
     clerks_free(c);
+}
+
+void client_probe(world *w, int index)
+{
+    sim_client *c = &w->clients[index];
+    if (!prober_begin(&c->prober))
+        return;
+    world_log(w, "client %d: looks at %s", index, PROBED_KEY);
+    client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &c->prober.call});
 }
 
 void client_kill(world *w, int index)
@@ -265,6 +288,9 @@ static void run(world *w, const sim_event *event)
         break;
     case EVENT_QUERY:
         query_go_on(w, event->index);
+        break;
+    case EVENT_SEEN:
+        observers_told(w, event->index);
         break;
     default: /* EVENT_TOLD */
         callback_returns(w, event->index);

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "clockwork.h"
 
-bool sim_allocation_fails;
+int sim_allocation_fails;
 
 /* ---- Randomness ---- */
 
@@ -142,9 +142,7 @@ void world_run_until(world *w, int64_t until_ns, bool (*over)(const world *))
 
 static bool allocation_gate(void)
 {
-    bool fails = sim_allocation_fails;
-    sim_allocation_fails = false;
-    return !fails;
+    return sim_allocation_fails == 0 || --sim_allocation_fails > 0;
 }
 
 void clockwork_begin(clockwork *c, uint64_t seed, int trace_width, bool print_trace)

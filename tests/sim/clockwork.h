@@ -50,7 +50,7 @@ void world_free(world *world);
 void clockwork_begin(clockwork *clockwork, uint64_t seed, int trace_width, bool print_trace);
 void clockwork_end(clockwork *clockwork);
 
-extern bool sim_allocation_fails; /* the next one of a client */
+extern int sim_allocation_fails; /* which of the next ones of a client; 0: none */
 
 uint64_t draw(world *world, uint64_t limit); /* 0 to limit - 1 */
 int64_t draw_between(world *world, int64_t low, int64_t high);

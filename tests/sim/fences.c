@@ -75,8 +75,8 @@ static void check_sharers(world *w, int index, const sim_handle *mine)
     for (int i = 0; i < w->plan.clients; i++) {
         const sim_client *c = &w->clients[i];
         hf__instant now = {client_clock_ns(c, w->run.now_ns)};
-        for (uint32_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
-            const sim_handle *h = &c->handles[__builtin_ctz(left)];
+        for (uint64_t left = c->alive ? c->held : 0; left != 0; left &= left - 1) {
+            const sim_handle *h = &c->handles[__builtin_ctzll(left)];
             bool shares = w->plan.beyond ? h->real == mine->real
                                          : h->wish.lock == mine->wish.lock &&
                                                h->wish.party == mine->wish.party;
@@ -213,7 +213,7 @@ void fences_end(world *w)
 
 /* ---- What may make a fence smaller ---- */
 
-static uint64_t at_server(world *w, const sim_lock *lock)
+uint64_t fences_at_server(world *w, const sim_lock *lock)
 {
     const char *text = sim_server_get(w->server, lock->side[SIDE_F], lock->side_length[SIDE_F]);
     return text != NULL ? strtoull(text, NULL, 10) : 0;
@@ -222,9 +222,9 @@ static uint64_t at_server(world *w, const sim_lock *lock)
 void fences_before_fault(world *w)
 {
     server_set_clock(w);
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         sim_lock *lock = &w->locks[i];
-        uint64_t known = at_server(w, lock);
+        uint64_t known = fences_at_server(w, lock);
         int64_t kept_until_ms = (int64_t)(lock->minted / 1000) + w->plan.fence_keep_ms;
         lock->minted = larger(lock->minted, fences_highest(lock));
         if (known >= lock->minted) {
@@ -239,7 +239,7 @@ void fences_before_fault(world *w)
 void fences_after_fault(world *w)
 {
     server_set_clock(w);
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         sim_lock *lock = &w->locks[i];
         if (lock->forgotten && (uint64_t)server_now_us(w) <= lock->minted && !lock->excused) {
             lock->excused = true;
@@ -250,8 +250,8 @@ void fences_after_fault(world *w)
 
 void fences_lost(world *w, bool old_copy)
 {
-    for (int i = 0; i < LOCKS; i++) {
-        w->locks[i].forgotten |= at_server(w, &w->locks[i]) < w->locks[i].minted;
+    for (int i = 0; i < w->plan.locks; i++) {
+        w->locks[i].forgotten |= fences_at_server(w, &w->locks[i]) < w->locks[i].minted;
         w->locks[i].old_copy |= old_copy;
     }
 }

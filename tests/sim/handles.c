@@ -19,10 +19,10 @@ int handles_any(world *w, const sim_client *c, int number, int *count)
     return *count > 0 ? found[draw(w, (uint64_t)*count)] : -1;
 }
 
-int handles_free(const sim_client *c, int *first)
+int handles_free(const world *w, const sim_client *c, int *first)
 {
     int count = 0;
-    for (int i = HANDLES_MAX - 1; i >= 0; i--)
+    for (int i = w->plan.handles - 1; i >= 0; i--)
         if (c->handles[i].hold == NULL) {
             *first = i;
             count++;
@@ -49,7 +49,7 @@ hf_hold *handles_take_away(world *w, int index, int slot)
     check_beliefs(w);
     check_belief_over(w, index, h);
     h->hold = NULL;
-    c->held &= ~(1u << slot);
+    c->held &= ~(UINT64_C(1) << slot);
     return hold;
 }
 
@@ -65,7 +65,7 @@ sim_handle *handles_take(world *w, int index, int number)
     sim_client *c = &w->clients[index];
     sim_actor *a = &c->actors[number];
     int slot = 0;
-    (void)handles_free(c, &slot);
+    (void)handles_free(w, c, &slot);
     sim_handle *h = &c->handles[slot];
     *h = a->subject;
     h->hold = a->call.hold;
@@ -74,6 +74,6 @@ sim_handle *handles_take(world *w, int index, int number)
     handles_put_value(h, h->real); /* perhaps that of another thread of its client */
     h->granted_ns = h->last_valid_ns = w->run.now_ns;
     h->fence = hf__hold_fence(h->hold);
-    c->held |= 1u << slot;
+    c->held |= UINT64_C(1) << slot;
     return h;
 }

@@ -17,7 +17,7 @@
 #include "sim.h"
 #include "simulator.h"
 
-enum { GRANTS_MIN = 5, CONTROL_SEEDS = 100 };
+enum { GRANTS_MIN = 5, CONTROL_SEEDS = 100, UNDER_WAY_MIN = 20 };
 
 static struct {
     sim_stats total;
@@ -44,7 +44,7 @@ static sim_figures figures(const world *w)
     X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns) X(detached) X(attached)        \
     X(unattached) X(dropped) X(ids_blocks) X(ids_jumps) X(ids_forgot) X(ids_excused) X(sold)  \
     X(reserved) X(confirmed) X(ended) X(taken_back) X(refused_orders) X(begun_again)          \
-    X(forgotten_orders)
+    X(forgotten_orders) X(sights) X(sights_missed)
 /* clang-format on */
 
 static void add(const world *w)
@@ -55,6 +55,8 @@ static void add(const world *w)
 #define ADD(field) t->field += s->field;
     SUMS(ADD)
 #undef ADD
+    if (s->under_way_max > t->under_way_max)
+        t->under_way_max = s->under_way_max;
     for (int i = 0; i < FAULT_COUNT; i++)
         t->faults[i] += s->faults[i];
     if (w->plan.beyond) {
@@ -90,6 +92,9 @@ static void print(sim_batch *batch)
            (long long)t->sold, (long long)t->taken_back, (long long)t->reserved,
            (long long)t->confirmed, (long long)t->ended, (long long)t->refused_orders,
            (long long)t->begun_again, (long long)t->forgotten_orders);
+    printf("  observers were told %lld things, %lld times that they missed some; at most %lld "
+           "calls of one client at once\n",
+           (long long)t->sights, (long long)t->sights_missed, (long long)t->under_way_max);
     printf("  fenced register: %lld writes, %lld refused; %lld locks whose server forgot fence and "
            "time\n",
            (long long)t->fenced_writes, (long long)t->fenced_refusals, (long long)t->excused);
@@ -112,6 +117,14 @@ static bool proves_something(const sim_batch *batch)
     }
     if (control && (sums.total.pushed == 0 || sums.total.turns == 0)) {
         printf("nobody was handed a lock by message, or by another thread\n");
+        proves = false;
+    }
+    if (control && sums.total.under_way_max < UNDER_WAY_MIN) {
+        printf("no client had %d calls under way at once\n", UNDER_WAY_MIN);
+        proves = false;
+    }
+    if (control && (sums.total.sights == 0 || sums.total.sights_missed == 0)) {
+        printf("no observer was told anything, or none missed anything\n");
         proves = false;
     }
     if (control && (sums.total.attached == 0 || sums.total.dropped == 0)) {

@@ -262,6 +262,30 @@ const sim_mutant mutants[] = {
     {"detach-renews", "a detached hold is renewed as before", 500,
      .core = HF__MUTANT_DETACH_RENEWS},
 
+    /* Asynchronous calls. */
+    {"listens-early", "a listener hears of a hold before its acquire is told", 2000,
+     .core = HF__MUTANT_LISTENS_EARLY},
+    /* Observers. */
+    {"sight-unsaid", "a lock that is handed on is not told to observers", 500,
+     .edits = {EDIT(
+         "release",
+         "        announce(kept, 'granted', heir, fence + copy + range - 1, heir_lease)\n", "")}},
+    {"sight-old", "an observer is told of grants from before what it knows", 500,
+     .core = HF__MUTANT_SIGHT_OLD},
+    {"sight-hasty", "what a look finds is told before messages that say more", 500,
+     .core = HF__MUTANT_SIGHT_HASTY},
+    {"sight-again", "a look that comes late tells a grant again whose end was told", 500,
+     .core = HF__MUTANT_SIGHT_AGAIN},
+    {"sight-dropped", "an observer is not told that it missed something", 500,
+     .core = HF__MUTANT_SIGHT_DROPPED},
+    {"look-once", "an observer looks when a lease is over, and never else", 500,
+     .core = HF__MUTANT_LOOK_ONCE},
+    {"look-never-ends", "an observer does not look when a lease is over", 500,
+     .core = HF__MUTANT_LOOK_NEVER_ENDS},
+    {"look-storm", "without messages, an observer looks all the time", 500,
+     .core = HF__MUTANT_LOOK_STORM},
+    {"observers-first", "renewals wait until observers have looked", 500,
+     .core = HF__MUTANT_OBSERVERS_FIRST},
     /* Ids. */
     {"ids-not-kept", "a block is not stored", 500,
      .edits = {EDIT("ids", "part, sequence + count))", "part, sequence))")}},
@@ -333,6 +357,15 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("stock_set", "if exists and (begun == request or verb) then",
                     "if exists and verb and not again then"),
                EDIT("stock_set", "if again and (begun or '') ~= again then", "if false then")}},
+    /* One lock at the cost of others; see permits.h. */
+    {"refused-together", "a refused call of renewals is not split", 500,
+     .core = HF__MUTANT_REFUSED_TOGETHER},
+    {"large-breaks", "a large value at one lock ends the connection of others", 500,
+     .core = HF__MUTANT_LARGE_BREAKS, .edits = {EDIT("inspect", "held and cut(held)", "held")}},
+    {"large-whole", "a large value is returned as it is", 500,
+     .edits = {EDIT("inspect", "held and cut(held)", "held")}},
+    {"denied-for-life", "messages that were denied are not tried again", 500,
+     .core = HF__MUTANT_DENIED_FOR_LIFE},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

@@ -83,7 +83,7 @@ static void server_faults(world *w)
 
 static void evict(world *w)
 {
-    int which = (int)draw(w, LOCKS);
+    int which = (int)draw(w, (uint64_t)(w->plan.swarm ? LOCKS : USUAL_LOCKS));
     int side = (int)draw(w, 2 * SIDES); /* or the lock itself */
     sim_lock *lock = &w->locks[which];
     fences_before_fault(w);
@@ -189,6 +189,13 @@ static void subscription_faults(world *w)
     }
 }
 
+static void observer_faults(world *w)
+{
+    int index = w->plan.observers > 0 ? any_client(w) : 0;
+    if (w->plan.observers > 0 && w->clients[index].alive && !w->clients[index].paused)
+        observers_change(w, index);
+}
+
 void nemesis_cut(world *w)
 {
     int victim = any_client(w);
@@ -200,7 +207,47 @@ void nemesis_cut(world *w)
         return;
     world_log(w, "client %d: its subscription breaks", victim);
     w->clients[victim].cut_ns = w->run.now_ns;
+    observers_deaf(w, victim);
     net_break(w, wire, true);
+}
+
+/* ---- Permissions ---- */
+
+static void tell_permits(world *w, int index)
+{
+    for (int i = 0; i < WIRES_MAX; i++)
+        if (w->wires[i].used && w->wires[i].server_open && w->wires[i].client == index)
+            permits_apply(&w->clients[index].permits, w->server, i, lock_names, LOCKS);
+}
+
+/* A server ends connections that are subscribed to what is denied now. */
+static void toggle_messages(world *w, int index)
+{
+    sim_permits *permits = &w->clients[index].permits;
+    bool denies = permits->messages == SIM_ALLOWED;
+    sim_denial kind = draw(w, 2) == 0 ? SIM_NO_CHANNELS : SIM_NO_PUBSUB;
+    permits_set_messages(permits, denies ? kind : SIM_ALLOWED);
+    int wire = net_subscription(w, index);
+    if (denies && wire >= 0)
+        net_break(w, wire, true);
+    world_log(w, "client %d: messages are %s", index, denies ? "denied" : "allowed");
+}
+
+static void permission_faults(world *w)
+{
+    int index = any_client(w);
+    if (w->server_down || !w->clients[index].alive)
+        return;
+    if (fault_happens(w, FAULT_DENY_LOCK)) {
+        int lock = (int)draw(w, (uint64_t)w->plan.locks);
+        permits_toggle_lock(&w->clients[index].permits, lock, w->run.now_ns);
+        world_log(w, "client %d: the permission for %s changes", index, lock_names[lock]);
+    }
+    if (fault_happens(w, FAULT_DENY_MESSAGES))
+        toggle_messages(w, index);
+    tell_permits(w, index);
+    if (fault_happens(w, FAULT_PROBE))
+        client_probe(w, index);
 }
 
 static void outsiders(world *w)
@@ -218,7 +265,10 @@ void nemesis_act(world *w)
     if (w->healing)
         return;
     client_faults(w);
+    observer_faults(w);
     subscription_faults(w);
+    if (w->plan.permissions)
+        permission_faults(w);
     outsiders(w);
     server_faults(w);
     if (w->plan.beyond)
@@ -291,6 +341,11 @@ void nemesis_heal(world *w)
     w->healing = w->resting = true;
     w->lull_until_ns = 0;
     sim_server_set_trouble(w->server, NULL);
+    for (int i = 0; i < w->plan.clients && w->plan.permissions; i++) {
+        permits_lift(&w->clients[i].permits, w->run.now_ns);
+        tell_permits(w, i);
+        prober_remove(w->server);
+    }
     for (int i = 0; i < WIRES_MAX; i++)
         if (w->wires[i].used && w->wires[i].half_open && w->wires[i].client_open)
             net_break(w, i, true);

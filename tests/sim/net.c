@@ -221,8 +221,9 @@ static void to_server(world *w, sim_event *event)
         return;
     server_set_clock(w);
     queues_look(w);
+    observers_look(w);
     w->watching = true;
-    w->may_push = w->clients[w->wires[event->index].client].denied != SIM_NO_PUBSUB;
+    w->may_push = w->clients[w->wires[event->index].client].permits.messages != SIM_NO_PUBSUB;
     sim_server_receive(w->server, event->index, event->bytes, event->count);
     w->watching = false;
     note_subscription(w, event->index);
@@ -281,7 +282,8 @@ void net_handle(world *w, sim_event *event)
         wire->server_open = true;
         wire->server_run = w->server_runs;
         sim_server_connect(w->server, event->index);
-        sim_server_deny(w->server, event->index, w->clients[wire->client].denied);
+        permits_apply(&w->clients[wire->client].permits, w->server, event->index, lock_names,
+                      LOCKS);
         to_client(w, event, HF__EVENT_CONNECTED);
         break;
     case EVENT_REFUSED:

@@ -10,20 +10,26 @@
 #include "client_time.h"
 #include "core/core.h"
 #include "fence_book.h"
+#include "observers.h"
+#include "permits.h"
 #include "plan.h"
+#include "prober.h"
 #include "server.h"
 #include "stores.h"
 
 enum {
     CLIENTS_MAX = 5,
-    ACTORS_MAX = 5,   /* of one client */
-    HANDLES_MAX = 16, /* of one client */
-    NESTED_MAX = 3,   /* handles of one actor */
-    LOCKS = 3,
+    ACTORS_MAX = 40,  /* of one client: a swarm */
+    USUAL_ACTORS = 5, /* at most, unless it is a swarm */
+    HANDLES_MAX = 64, /* of one client */
+    USUAL_HANDLES = 16,
+    NESTED_MAX = 3, /* handles of one actor */
+    LOCKS = 12,
+    USUAL_LOCKS = 3,
     OWNERS = 2,
     TOKENS_MAX = 32, /* at a time */
     WIRES_MAX = SIM_CONNECTIONS_MAX,
-    VALUES_MAX = 16384,           /* remembered values of holds; a power of two */
+    VALUES_MAX = 131072,          /* remembered values of holds; a power of two */
     QUEUE_MAX = CLIENTS_MAX * 64, /* more than can wait for a lock, the killed ones included */
     MESSAGES_MAX = 1100,          /* of one script */
     TRACE_WIDTH = 130             /* hashes depend on it */
@@ -69,6 +75,7 @@ typedef struct sim_handle {
     const hf_hold *real; /* the hold that it is a handle of */
     int actor;           /* or KEEPER */
     bool nested;         /* got by re-entering */
+    bool untold;         /* the call is done, and the application has not heard of it yet */
     sim_wish wish;
     char value[128]; /* of the hold */
     bool moved;      /* it was begun by another thread of the client */
@@ -160,7 +167,8 @@ typedef struct sim_client {
     uint64_t numbers;
     uint64_t threads;                            /* numbers of threads are never used twice */
     int links[HF_LINKS_MAX + HF__LINKS_BESIDES]; /* wire + 1; 0: none */
-    sim_denial denied;                           /* what its user may not do */
+    sim_permits permits;                         /* of its user */
+    sim_prober prober;
     sim_front fronts[LOCKS];
     uint64_t subscribed_run; /* the server process that its last subscription was made with */
     int64_t cut_ns;          /* when its subscription was cut last, in quiet times; 0: never */
@@ -168,8 +176,10 @@ typedef struct sim_client {
     bool paused;
     bool suspended;
     bool telling; /* a callback runs */
+    bool seeing;  /* a callback of an observer does */
+    sim_observer observers[OBSERVERS_MAX];
     int64_t paused_since_ns, resumes_ns, paused_total_ns, suspended_total_ns;
-    uint32_t held; /* which of the handles are */
+    uint64_t held; /* which of the handles are */
     sim_handle handles[HANDLES_MAX];
     sim_actor actors[ACTORS_MAX];
     sim_query query;
@@ -187,6 +197,7 @@ typedef struct sim_waiter { /* as the server has it */
     char value[128];
     char owner[16]; /* empty: none */
     int client;     /* or -1: it has been killed */
+    bool deaf;      /* no message can tell it of a grant: it asks by itself */
     int64_t alive_until_ms;
     int64_t queued_ns;
 } sim_waiter;
@@ -233,6 +244,8 @@ typedef struct sim_stats {
     int64_t ids_blocks, ids_jumps, ids_forgot, ids_excused;
     int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again;
     int64_t forgotten_orders;
+    int64_t sights, sights_missed;
+    int64_t under_way_max; /* calls of one client at once */
     int64_t faults[FAULT_COUNT];
 } sim_stats;
 

@@ -2,7 +2,10 @@
 /* What a seed draws: not every run has every fault, because faults hide each other (a server that
  * restarts all the time never shows what a long pause does). Each kind is in about half of the
  * runs, with a chance of its own. A third of the runs goes beyond the documented assumptions. */
+#include <string.h>
+
 #include "base/random.h"
+#include "permits.h"
 #include "sim.h"
 
 const char *const fault_names[FAULT_COUNT] = {
@@ -10,10 +13,12 @@ const char *const fault_names[FAULT_COUNT] = {
     "node-pause", "restart",    "script-flush", "trouble",       "memory",      "cancel",
     "foreign",    "lull",       "look",         "revoke",        "thread-end",  "push-cut",
     "push-deaf",  "push-stall", "failover",     "restart-empty", "restart-old", "evict",
-    "clock-step", "clock-rate", "foreign-del",  "break"};
+    "clock-step", "clock-rate", "foreign-del",  "break",         "deny-lock",   "deny-messages",
+    "probe"};
 
 /* The first two differ in their braces only, and must not share anything but their slot. */
-const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{"};
+const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{", "3", "4",  "5",
+                                       "6", "7",   "8",       "9", "10", "11"};
 const char *const owner_names[OWNERS] = {"trace:1", "order 2"};
 const char side_letters[SIDES + 1] = "qfwh";
 
@@ -55,15 +60,63 @@ static void draw_clerks(sim_plan *plan, uint64_t *random)
     plan->begins_again = hf__random_below(random, 2) == 0;
 }
 
+/* Several locks over one connection, whose renewals share calls, and nothing that would excuse the
+ * loss of one. */
+static void draw_permissions(sim_plan *plan)
+{
+    static const sim_fault kept[] = {FAULT_FLUSH, FAULT_CANCEL, FAULT_FOREIGN, FAULT_LULL,
+                                     FAULT_LOOK};
+    double chances[FAULT_COUNT] = {0};
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        chances[kept[i]] = plan->chance[kept[i]];
+    memcpy(plan->chance, chances, sizeof(chances));
+    plan->chance[FAULT_DENY_LOCK] = 0.15;
+    plan->chance[FAULT_DENY_MESSAGES] = 0.05;
+    plan->chance[FAULT_PROBE] = 0.1;
+    plan->permissions = true;
+    plan->beyond = plan->very_late = plan->crowd = plan->tokens = false;
+    plan->denies_all = plan->denies_some = false;
+    plan->id_clerks = plan->stock_clerks = 0;
+    plan->observers = 0;
+    plan->swarm = false;
+    plan->links = 1;
+    plan->locks = USUAL_LOCKS;
+    plan->work_ms = 150;
+}
+
+/* Observers ask every 10 s, and the library keeps a fence much longer than that: so must these
+ * worlds, or the mark that somebody watches would go with it. */
+static void draw_observers(sim_plan *plan, uint64_t *random)
+{
+    if (hf__random_below(random, 3) > 0)
+        return;
+    plan->observers = (int)between(random, 1, OBSERVERS_MAX);
+    plan->fence_keep_ms += 30000;
+}
+
+/* Two clients are enough: what is new is how many calls one of them has under way. */
+static void draw_swarm(sim_plan *plan, uint64_t *random)
+{
+    plan->swarm = hf__random_below(random, 8) == 0;
+    if (!plan->swarm)
+        return;
+    plan->clients = 2;
+    plan->actors = (int)between(random, 15, ACTORS_MAX);
+    plan->handles = HANDLES_MAX;
+    plan->spare = ACTORS_MAX;
+    if (!plan->crowd)
+        plan->locks = (int)between(random, 2, LOCKS);
+}
+
 void plan_draw(sim_plan *plan, uint64_t seed)
 {
     uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
     *plan = (sim_plan){.beyond = hf__random_below(&random, 3) == 0};
     plan->very_late = hf__random_below(&random, 3) == 0;
     plan->clients = (int)between(&random, 2, CLIENTS_MAX);
-    plan->actors = (int)between(&random, 1, ACTORS_MAX);
+    plan->actors = (int)between(&random, 1, USUAL_ACTORS);
     plan->links = (int)between(&random, 1, 4);
-    plan->locks = (int)between(&random, 1, LOCKS);
+    plan->locks = (int)between(&random, 1, USUAL_LOCKS);
     static const int turns[] = {0, 1, 2, 5, 64};
     plan->local_turns = turns[hf__random_below(&random, 5)];
     plan->denies_all = hf__random_below(&random, 16) == 0;
@@ -72,7 +125,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->work_ms = hf__random_below(&random, 2) == 0 ? 150 : between(&random, 1, 10);
     if (plan->crowd) {
         plan->locks = 1;
-        plan->actors = (int)between(&random, 3, ACTORS_MAX);
+        plan->actors = (int)between(&random, 3, USUAL_ACTORS);
         plan->work_ms = between(&random, 1, 5);
     }
     plan->delay_ns = MS(1) / 10 * between(&random, 1, 60);
@@ -84,7 +137,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->reply_timeout_ms = between(&random, 50, 500);
     plan->call_timeout_ms = plan->reply_timeout_ms + between(&random, 0, 800);
     plan->duration_ns = MS(between(&random, 5000, 15000));
-    for (int i = 0; i < FAULT_COUNT; i++) {
+    for (int i = 0; i < FAULT_DRAWN; i++) {
         bool drawn = hf__random_below(&random, 2) == 0;
         double share = (double)hf__random_below(&random, 1000) / 1000.0;
         if (drawn && (plan->beyond || i < FAULT_RESTART_EMPTY))
@@ -93,4 +146,10 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->checks = (int)hf__random_below(&random, 3);
     plan->tokens = hf__random_below(&random, 2) == 0;
     draw_clerks(plan, &random);
+    draw_observers(plan, &random);
+    plan->handles = USUAL_HANDLES;
+    plan->spare = USUAL_ACTORS;
+    draw_swarm(plan, &random);
+    if (permits_rule(seed))
+        draw_permissions(plan);
 }

@@ -36,6 +36,10 @@ typedef enum sim_fault {
     FAULT_CLOCK_RATE, /* beyond what is allowed for */
     FAULT_FOREIGN_DEL,
     FAULT_BREAK,
+    FAULT_DRAWN, /* those before are drawn for each world; the others are of permissions alone */
+    FAULT_DENY_LOCK = FAULT_DRAWN, /* a client's permission for a lock is taken away, or given */
+    FAULT_DENY_MESSAGES,           /* or that for messages */
+    FAULT_PROBE,                   /* somebody looks at a key with megabytes */
     FAULT_COUNT
 } sim_fault;
 
@@ -47,7 +51,10 @@ typedef struct sim_plan {
     int clients;
     int actors;
     int locks;                   /* of which there are LOCKS */
+    bool swarm;                  /* actors make asynchronous calls, tens of them at once */
+    int handles, spare;          /* room for handles of a client, and how much is kept free */
     int local_turns;             /* 0: none */
+    bool permissions;            /* change, and no other fault happens; see permits.h */
     bool denies_all;             /* nobody may publish or subscribe */
     bool denies_some;            /* or one client may not */
     int64_t work_ms;             /* of one step of work, up to that */
@@ -61,6 +68,7 @@ typedef struct sim_plan {
     int64_t per_user, units; /* of an item: the limit, 0 none; how many at most */
     bool begins_again;       /* somebody begins items again */
     bool tokens;             /* holds go from client to client */
+    int observers;           /* of each client; mostly none */
     int64_t delay_ns;        /* of an ordinary message, up to that */
     int64_t lease_min_ms, lease_max_ms, lease_usual_ms;
     int64_t fence_keep_ms;

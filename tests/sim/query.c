@@ -135,8 +135,9 @@ void query_done(world *w, int index)
               q->call.error.text);
     q->busy = false;
     check_bound(w, index, q->began_ns, q->paused_before_ns, MS(w->plan.call_timeout_ms));
-    if (status == HF_EINTERNAL || status == HF_EINVAL || status == HF_EDENIED ||
-        status == HF_ESERVER)
+    bool denied = permits_denied_since(&w->clients[index].permits, q->lock, q->began_ns);
+    if (status == HF_EINTERNAL || status == HF_EINVAL || status == HF_ESERVER ||
+        (status == HF_EDENIED && !denied))
         world_fail(w, "client %d: a query: %s: %s", index, hf_status_name(status),
                    q->call.error.text);
     if (status == HF_OK)

@@ -3,10 +3,11 @@
  * queues are read off the server, so what lies between two looks is what one script did.
  *
  * Whoever can be served is: he has been heard from within his lease, and somebody is subscribed to
- * his client's channel. That is what scripts go by, and it is computed here once more. A lock goes
- * to the first in the queue that can be served, never past him. It is never left free by a script
- * while there is one. A grant is told to him who has it and to nobody else; only a holder is told
- * that somebody waits. This holds in all runs, whatever else has happened. */
+ * his client's channel, or he has said that he cannot hear, because the server denies it. That is
+ * what scripts go by, and it is computed here once more. A lock goes to the first in the queue that
+ * can be served, never past him. It is never left free by a script while there is one. A grant is
+ * told to him who has it and to nobody else; only a holder is told that somebody waits. This holds
+ * in all runs, whatever else has happened. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static void read_record(sim_waiter *waiter, const char *record)
 {
     waiter->alive_until_ms = 0;
     waiter->owner[0] = '\0';
+    waiter->deaf = record != NULL && strncmp(record, "0 ", 2) == 0;
     for (int blanks = 0; record != NULL && *record != '\0'; record++) {
         blanks += *record == ' ';
         if (*record == ' ' && blanks == 1)
@@ -112,7 +114,7 @@ static bool can_be_served(const world *w, const sim_waiter *waiter)
     char channel[48];
     snprintf(channel, sizeof(channel), "hf:c:%.32s", waiter->value);
     return waiter->alive_until_ms >= server_now_us(w) / 1000 &&
-           sim_server_subscribers(w->server, channel) > 0;
+           (waiter->deaf || sim_server_subscribers(w->server, channel) > 0);
 }
 
 typedef struct script_run {
@@ -189,7 +191,7 @@ static void see_holder(void *arg, const char *value, double until_ms)
 static bool is_for_holder(world *w, const sim_message *message)
 {
     search s = {message, false};
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         const sim_lock *l = &w->locks[i];
         const char *held = check_held_as(w, i);
         if (held == NULL)
@@ -250,7 +252,7 @@ static bool is_buried(world *w, const sim_lock *l, const char *value)
 }
 
 /* Who asks to be queued has the lock, or a place, unless he is not to be told or has ended. */
-static void check_queued(world *w, int lock, const char *value)
+static void check_queued(world *w, int lock, const char *value, bool deaf)
 {
     const sim_lock *l = &w->locks[lock];
     const sim_queue *queue = &l->queue;
@@ -260,17 +262,30 @@ static void check_queued(world *w, int lock, const char *value)
     bool has = strcmp(queue->held, value) == 0 ||
                sim_server_score(w->server, l->side[SIDE_H], l->side_length[SIDE_H], value, &until);
     if (has || known(queue, value) != NULL || is_buried(w, l, value) ||
-        sim_server_subscribers(w->server, channel) == 0)
+        (!deaf && sim_server_subscribers(w->server, channel) == 0))
         return;
     world_fail(w, "%s asks for a place in the queue of %s, and gets none", value, lock_names[lock]);
 }
 
-/* A client queues when the server that it talks to has confirmed its subscription, not before. */
-static void check_asker(world *w, const char *value)
+/* A client queues when the server that it talks to has confirmed its subscription, not before; or
+ * says that it cannot hear, when it was denied one. */
+static void check_asker(world *w, const char *value, bool deaf)
 {
     int index = queues_client_of(w, value);
-    if (index >= 0 && w->clients[index].subscribed_run != w->server_runs)
+    if (index >= 0 && !deaf && w->clients[index].subscribed_run != w->server_runs)
         world_fail(w, "client %d queues before it is subscribed", index);
+    if (index >= 0 && deaf && !w->clients[index].permits.was_deaf)
+        world_fail(w, "client %d queues as one that was denied messages", index);
+}
+
+/* Messages that were denied, and are allowed since the healing, have been asked for again. */
+static void check_messages_again(world *w, const char *value, bool deaf)
+{
+    int index = queues_client_of(w, value);
+    sim_permits *permits = index >= 0 ? &w->clients[index].permits : NULL;
+    if (permits != NULL && permits->messages == SIM_ALLOWED &&
+        !permits_may_queue(permits, deaf, w->run.now_ns))
+        world_fail(w, "client %d may have messages again, and does without", index);
 }
 
 /* Which lock a script was about is known by its value: a hold is of one lock. -1: it has ended, or
@@ -279,7 +294,7 @@ static int lock_asked_for(const world *w, const char *value)
 {
     int index = queues_client_of(w, value);
     const hf_hold *hold = index >= 0 ? check_hold_of(&w->clients[index], value) : NULL;
-    for (int i = 0; hold != NULL && hold->stage == HF__HOLD_TRYING && i < LOCKS; i++)
+    for (int i = 0; hold != NULL && hold->stage == HF__HOLD_TRYING && i < w->plan.locks; i++)
         if (w->locks[i].breaks == 0 && hold->key_length == strlen(lock_names[i]) &&
             memcmp(hold->text, lock_names[i], hold->key_length) == 0)
             return i;
@@ -289,11 +304,14 @@ static int lock_asked_for(const world *w, const char *value)
 static void check_acquire(world *w, const char *value, hf__slice copy)
 {
     int lock = lock_asked_for(w, value);
+    bool deaf = copy.length == 2 && memcmp(copy.bytes, "-1", 2) == 0;
     if (copy.length == 1 && copy.bytes[0] == '0')
         return;
-    check_asker(w, value);
+    check_asker(w, value, deaf);
     if (lock >= 0)
-        check_queued(w, lock, value);
+        check_queued(w, lock, value, deaf);
+    if (lock >= 0 && w->quiet && known(&w->locks[lock].queue, value) != NULL)
+        check_messages_again(w, value, deaf);
 }
 
 static void put_text(char *text, size_t capacity, hf__slice argument)
@@ -329,13 +347,14 @@ static void script_ran(void *arg, const char *sha1, const hf__slice *arguments, 
     if (is_script(sha1, HF__SCRIPT_IDS))
         ids_ran(w);
     shop_ran(w, sha1, arguments, count);
+    observers_ran(w, sha1);
 }
 
 /* ---- For others ---- */
 
 void queues_begin(world *w)
 {
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < w->plan.locks; i++) {
         w->locks[i].queue.waiters = calloc(QUEUE_MAX, sizeof(sim_waiter));
         if (w->locks[i].queue.waiters == NULL)
             abort();

@@ -3,7 +3,7 @@
  * as soon as a message takes, also if that overtakes an answer; and a lock that became free by
  * itself is taken within a third of a lease if anybody wants it, also one who has lined up behind
  * another thread. Subscriptions are cut now and then, with everybody told at once: then whoever
- * missed a message finds out when he is connected again. */
+ * missed a message finds out when he is connected again. And no hold that is renewed gets lost. */
 #include <string.h>
 
 #include "core/state.h"
@@ -48,7 +48,8 @@ static void check_heard(world *w, int lock)
     int64_t bound_ns = 2 * w->plan.delay_ns + MS(SLACK_MS);
     if (index >= 0 && w->clients[index].cut_ns > 0) /* it was not told, and asks */
         bound_ns = bound_after_cut_ns(w, index, queue->held_ns);
-    if (w->plan.denies_some) /* whoever may not publish hands on in silence */
+    if (w->plan.denies_some || w->plan.denies_all ||
+        w->plan.permissions) /* who may not publish, or hear, asks */
         bound_ns += MS(w->plan.lease_max_ms / 3);
     if (index < 0 || w->run.now_ns - queue->held_ns <= bound_ns)
         return;
@@ -58,8 +59,19 @@ static void check_heard(world *w, int lock)
                    lock_names[lock], (long long)((w->run.now_ns - queue->held_ns) / 1000000));
 }
 
+/* Whatever else is done over its connections: watching, asking, or many calls at once. */
+void quiet_lost(world *w, int index, const sim_handle *h)
+{
+    const sim_wish *wish = &h->wish;
+    if (w->quiet && !w->plan.beyond && !h->nested && !h->moved && wish->max_hold_ms == 0 &&
+        wish->interval_ms > 0 && wish->interval_ms <= wish->lease_ms / 3)
+        world_fail(w, "client %d.%d: %s was renewed in quiet times, and is lost", index, h->actor,
+                   lock_names[wish->lock]);
+}
+
 void quiet_check(world *w)
 {
+    observers_check(w);
     for (int lock = 0; lock < w->plan.locks && w->quiet && !w->finished; lock++) {
         check_deserted(w, lock);
         check_heard(w, lock);

@@ -147,6 +147,22 @@ static void run_script(sim_call *call, sim_script *script, int key_count)
                                  run.argument_count);
 }
 
+/* Redis looks at the keys of a call before it looks at the script. */
+static bool is_forbidden(sim_call *call, int64_t key_count)
+{
+    for (int64_t i = 0; call->connection >= 0 && i < key_count * SIM_FORBIDDEN_MAX; i++) {
+        const sim_connection *c = call->server->connections[call->connection];
+        const char *key = c->forbidden[i % SIM_FORBIDDEN_MAX];
+        hf__slice named = call->words[3 + i / SIM_FORBIDDEN_MAX];
+        if (key == NULL || named.length != strlen(key) || memcmp(named.bytes, key, named.length))
+            continue;
+        sim_reply_error(call->out, "NOPERM this user has no permissions to access one of the keys "
+                                   "used as arguments");
+        return true;
+    }
+    return false;
+}
+
 static bool in_trouble(sim_call *call)
 {
     if (call->server->trouble.bytes != NULL)
@@ -157,7 +173,7 @@ static bool in_trouble(sim_call *call)
 void sim_run_eval(sim_call *call)
 {
     int64_t key_count = 0;
-    if (in_trouble(call) || !count_keys(call, &key_count))
+    if (in_trouble(call) || !count_keys(call, &key_count) || is_forbidden(call, key_count))
         return;
     sim_script *script = learn(call, call->words[1]);
     if (script != NULL)
@@ -173,7 +189,7 @@ void sim_run_evalsha(sim_call *call)
         sim_reply_error(call->out, "NOSCRIPT No matching script. Please use EVAL.");
         return;
     }
-    if (!count_keys(call, &key_count))
+    if (!count_keys(call, &key_count) || is_forbidden(call, key_count))
         return;
     sim_script *script = find(call->server, call->words[1]);
     if (script != NULL)

@@ -84,6 +84,8 @@ void sim_server_connect(sim_server *server, int connection)
     server->connections[connection]->open = true;
     server->connections[connection]->broken = false;
     server->connections[connection]->denied = SIM_ALLOWED;
+    memset(server->connections[connection]->forbidden, 0,
+           sizeof(server->connections[connection]->forbidden));
     server->connections[connection]->run = server->run;
     server->connections[connection]->id = ++server->last_connection_id;
 }
@@ -249,6 +251,13 @@ void sim_server_fail_over(sim_server *server)
 void sim_server_deny(sim_server *server, int connection, sim_denial what)
 {
     server->connections[connection]->denied = what;
+}
+
+void sim_server_forbid(sim_server *server, int connection,
+                       const char *const keys[SIM_FORBIDDEN_MAX])
+{
+    for (int i = 0; i < SIM_FORBIDDEN_MAX; i++)
+        server->connections[connection]->forbidden[i] = keys[i];
 }
 
 void sim_server_set_watch(sim_server *server, const sim_watch *watch)

@@ -39,6 +39,11 @@ void sim_server_taken(sim_server *server, int connection, size_t count);
  * any of PUBLISH, SUBSCRIBE and PUBSUB. From the next command on, until it is connected anew. */
 typedef enum sim_denial { SIM_ALLOWED, SIM_NO_CHANNELS, SIM_NO_PUBSUB } sim_denial;
 void sim_server_deny(sim_server *server, int connection, sim_denial what);
+/* Keys that its user may not access: a script that names one is refused as a whole. NULL: none. The
+ * names are kept by the caller. Until it is connected anew, too. */
+enum { SIM_FORBIDDEN_MAX = 16 };
+void sim_server_forbid(sim_server *server, int connection,
+                       const char *const keys[SIM_FORBIDDEN_MAX]);
 
 /* ---- What happens to servers ---- */
 

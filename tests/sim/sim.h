@@ -10,11 +10,11 @@
  *   wish.c     what they ask for                 mutants.c  deliberate bugs that must be caught
  *   handles.c  what they have                    tokens.c   holds between two clients
  *   clerks.c   those who use no locks            ids.c      ids that they fetch
- *   shop.c     what they buy
+ *   shop.c     what they buy                     sights.c   how locks stand, for observers
  *
  * What the world with several servers (quorum/quorum.h) has as well: clockwork.c (the queue of
  * events, the trace), simulator.c (many seeds, the hunt for mutants), client_time.c (clocks and
- * timers of clients) and fence_book.c (whose a fence is).
+ * timers of clients), fence_book.c (whose a fence is) and observers.c (those who watch locks).
  *
  * What must be true: check.c (beliefs, the end), leaks.c (nothing is held or queued for nobody),
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
@@ -27,6 +27,7 @@
 
 #include "clockwork.h"
 #include "history.h"
+#include "observers.h"
 #include "parts.h"
 
 /* ---- Events ---- */
@@ -45,6 +46,7 @@ typedef enum event_kind {
     EVENT_QUERY,      /* client: goes on with what it asks */
     EVENT_CLERK,      /* client, clerk in `actor`: goes on with the next thing */
     EVENT_TOLD,       /* client: a callback returns */
+    EVENT_SEEN,       /* client: a callback of an observer returns */
     EVENT_TOKEN,      /* token in `index`: somebody gets it */
     EVENT_START,      /* client, after it was killed */
     EVENT_SERVER_UP,
@@ -82,6 +84,8 @@ struct world {
     sim_ids ids[IDS_NAMES];
     int64_t lowest_offset_us, highest_offset_us; /* of the server's clock: at first, and ever */
     sim_shop shop;
+    sim_sights sights;
+    bool outsider; /* another program uses the locks, and nobody else does */
     sim_watch watch;
     bool watching; /* scripts of clients run */
     bool may_push; /* whoever runs them may publish */
@@ -118,6 +122,7 @@ int64_t client_clock_ns(const sim_client *client, int64_t true_ns);
 hf__instant client_now(const world *world, const sim_client *client);
 void client_handle(world *world, const sim_event *event);
 void client_close_all(world *world);
+void client_probe(world *world, int index); /* somebody looks at something large */
 
 /* actor.c */
 void actor_begin(world *world, int index, int number); /* a new thread */
@@ -133,7 +138,7 @@ bool actor_all_done(const world *world);
 
 /* handles.c */
 int handles_any(world *world, const sim_client *client, int actor, int *count);
-int handles_free(const sim_client *client, int *first);
+int handles_free(const world *world, const sim_client *client, int *first);
 bool handles_is_last(const sim_client *client, const sim_handle *handle);
 hf_hold *handles_take_away(world *world, int index, int slot);
 void handles_put_value(sim_handle *handle, const hf_hold *hold);
@@ -142,7 +147,7 @@ sim_handle *handles_take(world *world, int index, int actor);
 /* wish.c */
 sim_wish wish_draw(world *world, const sim_actor *actor);
 void wish_draw_limits(world *world, const sim_actor *actor, bool bounded, hf__call *call);
-hf_hold *wish_new_hold(sim_client *client, int index, const sim_actor *actor, const sim_wish *wish);
+hf_hold *wish_new_hold(world *world, int client, const sim_actor *actor, const sim_wish *wish);
 sim_wish wish_draw_attach(world *world, const sim_actor *actor, const sim_token *token);
 hf_hold *wish_attach_hold(sim_client *client, int index, const sim_wish *wish,
                           const sim_token *token);
@@ -231,6 +236,10 @@ bool queues_others_wait(world *world, int lock, int client, int64_t before_ns);
 
 /* quiet.c */
 void quiet_check(world *world); /* after every step of anybody */
+void quiet_lost(world *world, int client, const sim_handle *handle);
+
+/* sights.c */
+void sights_outsider(world *world); /* in the end; observers find it out */
 
 /* turns.c */
 void turns_granted(world *world, int client, const sim_actor *actor, sim_handle *handle);
@@ -246,6 +255,7 @@ void fences_call_begins(world *world, sim_actor *actor);
 void fences_granted(world *world, int client, sim_actor *actor, sim_handle *handle);
 void fences_attached(world *world, int client, sim_handle *handle, const sim_token *token);
 uint64_t fences_highest(const sim_lock *lock);
+uint64_t fences_at_server(world *world, const sim_lock *lock); /* 0: none */
 void fences_broken(world *world, int client, sim_query *query);
 void fences_write(world *world, int client, const sim_handle *handle, bool valid);
 void fences_before_fault(

@@ -17,6 +17,7 @@ typedef struct sim_connection {
     sim_bytes name;
     int subscriptions;
     sim_denial denied;
+    const char *forbidden[SIM_FORBIDDEN_MAX];
     uint64_t run; /* the process that it talks to: after a failover, one that is a replica now */
     sim_buffer in;
     sim_buffer out;

@@ -145,7 +145,7 @@ void states_check(world *w, int index, sim_handle *h, bool valid)
         note_move(w, index, h);
     else
         check_abandoned(w, index, h);
-    if (!is_up_to_date(w, c) || w->finished)
+    if (!is_up_to_date(w, c) || w->finished || h->untold)
         return;
     if (state != h->told_state)
         world_fail(w, "client %d.%d: %s is %s, but its listener knows %s", index, h->actor,
@@ -202,6 +202,19 @@ static bool reason_fits(const world *w, const sim_handle *h, const hf_event *eve
     }
 }
 
+/* Where nothing but permissions goes wrong, a hold that is renewed in good time is lost only if its
+ * own lock was denied: not for another one's sake. */
+static void check_own_fault(world *w, int index, const sim_handle *h)
+{
+    const hf_hold *hold = h->real;
+    int64_t since_ns = w->run.now_ns - hold->lease.ns - hold->lease.ns / 20 - MS(20);
+    bool in_time = hold->watch.interval.ns > 0 && 2 * hold->watch.interval.ns <= hold->lease.ns;
+    if (w->plan.permissions && in_time && hold->watch.max_hold.ns == 0 &&
+        !permits_denied_since(&w->clients[index].permits, h->wish.lock, since_ns))
+        world_fail(w, "client %d.%d: lost %s for the sake of another lock", index, h->actor,
+                   lock_names[h->wish.lock]);
+}
+
 void states_told(world *w, int index, const hf__tell *tell)
 {
     sim_client *c = &w->clients[index];
@@ -213,10 +226,14 @@ void states_told(world *w, int index, const hf__tell *tell)
         world_fail(w, "client %d: told %s of a hold that nobody has", index, state);
         return;
     }
+    if (h->untold)
+        world_fail(w, "client %d.%d: told %s before its grant", index, h->actor, state);
     if (h->told_state == HF_LOST)
         world_fail(w, "client %d.%d: told %s after LOST", index, h->actor, state);
     if (!reason_fits(w, h, event))
         world_fail(w, "client %d.%d: told %s because %s", index, h->actor, state, event->text);
+    if (event->state == HF_LOST)
+        check_own_fault(w, index, h);
     hf__span left = hf__hold_remaining(h->hold, (hf__instant){local_ns(w, c)});
     if ((event->state == HF_LOST) != (left.ns == 0))
         world_fail(w, "client %d.%d: told %s with %lld ms left", index, h->actor, state,

@@ -19,11 +19,11 @@ static bool hears(const world *w, int index, const sim_front *front)
     char channel[48];
     const sim_client *c = &w->clients[index];
     if ((c->cut_ns > 0 && c->cut_ns > front->from_ns - MS(RECONNECT_MS)) ||
-        c->denied != SIM_ALLOWED)
+        c->permits.messages != SIM_ALLOWED)
         return false;
     snprintf(channel, sizeof(channel), "hf:c:%.32s", c->config.client_id);
     return sim_server_subscribers(w->server, channel) > 0 ||
-           w->run.now_ns - front->from_ns > MS(RECONNECT_MS);
+           (!c->permits.was_deaf && w->run.now_ns - front->from_ns > MS(RECONNECT_MS));
 }
 
 static void check_turn(world *w, int index, const sim_front *front, const sim_handle *h)

@@ -46,7 +46,7 @@ sim_wish wish_draw(world *w, const sim_actor *a)
         wish.owner = (int)draw(w, OWNERS);
         wish.party = (uint64_t)wish.owner + 1;
     }
-    wish.reenters = draw(w, 10) > 0;
+    wish.reenters = draw(w, 10) > 0 && !w->plan.swarm;
     wish.lease_ms = draw(w, oddity(w)) > 0
                         ? w->plan.lease_usual_ms
                         : draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
@@ -103,9 +103,10 @@ static hf__wish whole_wish(sim_client *c, int index, uint64_t thread, const sim_
                       .on_event = listener};
 }
 
-hf_hold *wish_new_hold(sim_client *c, int index, const sim_actor *a, const sim_wish *wish)
+hf_hold *wish_new_hold(world *w, int index, const sim_actor *a, const sim_wish *wish)
 {
-    hf__wish all = whole_wish(c, index, a->thread, wish);
+    hf__wish all = whole_wish(&w->clients[index], index, a->thread, wish);
+    all.listens_later = w->plan.swarm;
     return hf__hold_new(&all);
 }
 

@@ -30,6 +30,7 @@ void world_handle(world *w, sim_event *event)
     case EVENT_QUERY:
     case EVENT_CLERK:
     case EVENT_TOLD:
+    case EVENT_SEEN:
         client_handle(w, event);
         break;
     case EVENT_CONNECTED:
@@ -86,6 +87,8 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     w->server_rate_ppm = draw_between(w, -4500, 4500);
     w->server_offset_us = 1700000000000000 + draw_between(w, 0, 1000000000);
     server_set_clock(w);
+    w->sights.count = w->plan.observers;
+    w->sights.locks = w->plan.locks;
     fences_begin(w);
     queues_begin(w);
     ids_begin(w);
@@ -96,6 +99,8 @@ static void begin(world *w, uint64_t seed, bool print_trace)
               w->plan.beyond ? ", beyond the assumptions" : "");
     for (int i = 0; i < w->plan.clients; i++)
         client_start(w, i);
+    if (w->plan.permissions)
+        prober_put(w->server);
     world_schedule(w, (sim_event){.kind = EVENT_NEMESIS}, MS(20));
     world_schedule(w, (sim_event){.kind = EVENT_FOREIGN}, MS(30));
 }
@@ -111,8 +116,11 @@ void world_run(world *w, uint64_t seed, bool print_trace)
     nemesis_heal(w);
     /* Longer than the latest message and its lease. */
     world_run_until(w, w->run.now_ns + MS(8000), NULL);
+    if (w->plan.observers > 0) /* each has asked again */
+        world_run_until(w, w->run.now_ns + MS(11000), NULL);
     w->resting = false;
     w->quiet = true;
+    observers_settle(w, !w->plan.denies_some && !w->plan.denies_all);
     actor_all_go_on(w);
     if (draw(w, 2) == 0)
         world_schedule(w, (sim_event){.kind = EVENT_CUT}, MS(200));
@@ -121,12 +129,16 @@ void world_run(world *w, uint64_t seed, bool print_trace)
     world_run_until(w, w->run.now_ns + MS(60000), actor_all_done);
     if (w->run.failure[0] == '\0' && !actor_all_done(w))
         world_fail(w, "after healing, somebody still waits");
+    if (w->run.failure[0] == '\0' && w->plan.observers > 0)
+        sights_outsider(w);
     client_close_all(w);
     world_run_until(w, w->run.now_ns + MS(20000), closed_and_over);
     if (w->run.failure[0] == '\0' && !closed(w))
         world_fail(w, "a client does not close");
     if (w->run.failure[0] == '\0')
         check_end(w);
+    w->stats.sights = w->sights.told;
+    w->stats.sights_missed = w->sights.missed;
 }
 
 void world_free(world *w)

@@ -20,7 +20,8 @@ MUTABLE = {  # the program that must fail -> the mutants under which it must
     'majority': ['healed-counted', 'healed-same-round'],
     'majority_calls': ['release-granters'],
     'standing': ['restarted-votes', 'floor-early'],
-    'vote': ['yield-decided', 'yield-old-id', 'inquire-dropped', 'silence-awaited', 'ticket-zero'],
+    'vote': ['yield-decided', 'yield-old-id', 'inquire-dropped', 'silence-awaited', 'ticket-zero',
+             'deaf-keeps'],
 }
 FIRST = 'vote-twice'  # in mutant.h: those before it have nothing to do with a quorum
 SECONDS = 60

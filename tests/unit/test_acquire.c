@@ -497,7 +497,7 @@ static void answers_that_make_no_sense_are_not_believed(void **state)
         "*2\r\n:9007199254740992\r\n:10000\r\n", /* a fence that Lua could not count */
         "*2\r\n:1\r\n*0\r\n",
         "HTTP/1.1 200 OK\r\n\r\n",
-        "*9999999\r\n",
+        "*2147483648\r\n",
         "$-7\r\n",
         "\r\n",
     };

@@ -132,6 +132,35 @@ static void what_is_wrong_is_warned_of_once(void **state)
     }
 }
 
+/* Locks of one server need no run id, and go on. One that is hidden in whatever way is none. */
+static void a_hidden_run_id_is_warned_of_once(void **state)
+{
+    (void)state;
+    static const char *const hidden[] = {"", "hidden", "deadbeef",
+                                         "0000000000000000000000000000000000000000",
+                                         "0123456789abcdef0123456789abcdef0123456x"};
+    for (size_t i = 0; i < COUNT_OF(hidden); i++) {
+        begin(HF_CHECK_IGNORE, FINE);
+        snprintf(S.node.run_id, sizeof(S.node.run_id), "%s", hidden[i]);
+        take_many();
+        assert_int_equal(S.connects, 4);
+        assert_int_equal(S.warnings, 1);
+        assert_non_null(strstr(S.last_warning, "node:6379 does not tell its run_id"));
+        node_restart(&S.node); /* which tells it */
+        CUT();
+        ADVANCE_MS(1000);
+        take_many();
+        S.node.run_id[0] = '\0';
+        CUT();
+        int warnings = S.warnings;
+        ADVANCE_MS(1000);
+        take_many();
+        assert_int_equal(S.warnings, warnings + 1);
+        assert_non_null(strstr(S.last_warning, "does not tell its run_id"));
+        FINISH();
+    }
+}
+
 static void all_at_once_are_warned_of_one_by_one(void **state)
 {
     (void)state;
@@ -233,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_final_but_for_a_replica),
         cmocka_unit_test(one_that_is_set_right_is_taken),
         cmocka_unit_test(what_is_wrong_is_warned_of_once),
+        cmocka_unit_test(a_hidden_run_id_is_warned_of_once),
         cmocka_unit_test(all_at_once_are_warned_of_one_by_one),
         cmocka_unit_test(what_is_ignored_is_not_asked),
         cmocka_unit_test(what_is_fine_is_not_mentioned),

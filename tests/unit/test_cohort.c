@@ -115,15 +115,15 @@ static void locks_of_one_slot_are_not_mixed_up(void **state)
 static void without_messages_one_polls_for_all(void **state)
 {
     (void)state;
-    SETUP(.local_turns = CROWD_TURNS);
-    rival_begin();
+    crowd_begin(CROWD_TURNS);
     RIVAL_ACQUIRES("x", .number = 1, .lease = 600000);
+    S.node.denies = "SUBSCRIBE";
     for (int i = 1; i <= 5; i++)
         ACQUIRE(i, "x", MEMBER((uint64_t)i));
     ADVANCE_MS(1050);
-    assert_int_equal(S.node.acquires, 11);
+    assert_in_range(S.node.acquires, 11, 13);
     rival_release("x", 1);
-    ADVANCE_MS(50);
+    ADVANCE_MS(100);
     EXPECT(1, HF_OK);
     RELEASE(1);
     ADVANCE_MS(100);

@@ -128,7 +128,7 @@ static void every_allocation_fails_once(void **state)
         expect_clean();
         crowd_end();
     }
-    assert_in_range(number, 20, 1000);
+    assert_in_range(number, 15, 1000);
 }
 
 /* Also while a client with many in line is closed. */

@@ -72,6 +72,14 @@ static hf_status read_one(int count, int64_t a, int64_t b, int64_t wanted)
     return hf__ids_ask_outcome(&config, numbers(&one, count, a, b, 0, 0), wanted, &block, &error);
 }
 
+static void a_server_that_hides_its_process_has_none(void **state)
+{
+    (void)state;
+    assert_int_equal(read_one(1, -3, 0, 10), HF_EUNSAFE);
+    assert_non_null(strstr(error.text, "does not tell its run_id"));
+    assert_int_equal(block.count, 0);
+}
+
 static void a_block_of_one_server(void **state)
 {
     (void)state;
@@ -200,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_part_is_above_the_sequence),
         cmocka_unit_test(the_lock_has_a_name_that_nobody_can_give),
+        cmocka_unit_test_setup(a_server_that_hides_its_process_has_none, begin),
         cmocka_unit_test_setup(a_block_of_one_server, begin),
         cmocka_unit_test_setup(nonsense_of_one_server, begin),
         cmocka_unit_test_setup(refusals_of_one_server, begin),

@@ -258,7 +258,7 @@ static void bytes_may_come_one_by_one(void **state)
 static void greetings_that_make_no_sense(void **state)
 {
     (void)state;
-    static const char *const nonsense[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "*99999999\r\n",
+    static const char *const nonsense[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "*2147483648\r\n",
                                            "$-9\r\n", "\r\n", "SSH-2.0-OpenSSH_9.2\r\n"};
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         SETUP();

@@ -121,7 +121,7 @@ static void senseless_bytes_break_the_subscription_only(void **state)
                                         "*4\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n$1\r\nm\r\n",
                                         "HTTP/1.1 400 Bad Request\r\n",
                                         "*3\r\n*0\r\n*0\r\n*0\r\n",
-                                        "*99999999\r\n"};
+                                        "*2147483648\r\n"};
     for (size_t i = 0; i < COUNT(bytes); i++) {
         contest_begin_held();
         ACQUIRE(1, "x", .wait_ms = 60000);

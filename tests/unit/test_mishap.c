@@ -16,13 +16,15 @@ static void a_refused_renewal_is_tried_again(void **state)
     static const char *const refusals[] = {
         "-BUSY Redis is busy running a script.\r\n",
         "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
-        "-NOPERM this user has no permissions\r\n",
+        "-NOPERM this user has no permissions\r\n", /* these two with one hold; else see split.c */
         "-WRONGTYPE Operation against a key\r\n",
     };
     for (size_t i = 0; i < COUNT(refusals); i++) {
+        int holds = i < 2 ? 2 : 1;
         SETUP();
         ACQUIRE(1, "x", RENEWED, .renew_timeout_ms = 1000);
-        ACQUIRE(2, "y", RENEWED, .renew_timeout_ms = 1000);
+        if (holds == 2)
+            ACQUIRE(2, "y", RENEWED, .renew_timeout_ms = 1000);
         node_say(&S.node, refusals[i]);
         ADVANCE_MS(3000);
         assert_int_equal(S.node.canned_count, 0);
@@ -31,9 +33,9 @@ static void a_refused_renewal_is_tried_again(void **state)
         assert_int_equal(S.node.renewals, 0); /* no storm */
         ADVANCE_MS(1);
         assert_int_equal(S.node.renewals, 1); /* after a quarter of the interval */
-        assert_int_equal(S.node.renewed, 2);
-        expect_all_safe(2);
-        assert_int_equal(stage_remaining_ms(2), FULL_MS);
+        assert_int_equal(S.node.renewed, holds);
+        expect_all_safe(holds);
+        assert_int_equal(stage_remaining_ms(holds), FULL_MS);
         FINISH();
     }
 }

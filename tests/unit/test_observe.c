@@ -215,6 +215,34 @@ static void what_was_missed_while_cut_off(void **state)
     watch_end();
 }
 
+/* A look that began when the lock was free sees a grant, and its answer comes when messages have
+ * told of the grant and of the release: that is no other grant. (Simulator, seed 74.) */
+static void a_late_answer_grants_nothing_again(void **state)
+{
+    (void)state;
+    watch_begin();
+    watch("x");
+    expect_seen(HF_SEEN_FREE, "", 0);
+    S.refuses = true;
+    stage_cut_link(PUSH);
+    ADVANCE_MS(990);
+    S.stalled = 1; /* the question, */
+    ADVANCE_MS(20);
+    S.refuses = false;
+    ADVANCE_MS(500); /* while messages come again */
+    RIVAL_ACQUIRES("x", .number = 1);
+    expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1);
+    S.stalled = 0;
+    S.muted = 1; /* and the answer */
+    stage_run();
+    rival_release("x", 1);
+    expect_seen(HF_SEEN_RELEASED, RIVAL_CLIENT, 1);
+    S.muted = 0;
+    ADVANCE_MS(10);
+    expect_nothing();
+    watch_end();
+}
+
 static void without_messages_it_looks_every_second(void **state)
 {
     (void)state;
@@ -242,6 +270,58 @@ static void without_messages_it_looks_every_second(void **state)
     }
 }
 
+static void a_permission_that_comes_back_is_used(void **state)
+{
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        watch_begin();
+        if (later) {
+            ACQUIRE(9, "warm");
+            ADVANCE_MS(1);
+        }
+        S.node.denies = "SUBSCRIBE";
+        watch("x");
+        expect_seen(HF_SEEN_FREE, "", 0);
+        int subscribes = S.node.subscribes;
+        ADVANCE_MS(60000);
+        assert_int_equal(S.node.subscribes, subscribes);
+        S.node.denies = NULL;
+        ADVANCE_MS(9000);
+        assert_true(S.node.subscribes > subscribes);
+        int inspects = S.node.inspects;
+        ADVANCE_MS(8000);
+        assert_in_range(S.node.inspects - inspects, 0, 2); /* it does not look every second */
+        RIVAL_ACQUIRES("x", .number = 1);
+        expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1); /* at once, by a message */
+        watch_end();
+    }
+}
+
+/* The other program raises no fence, and nobody has heard of the release. (Quorum simulator,
+ * seed 32.) */
+static void another_program_takes_it_between_two_looks(void **state)
+{
+    (void)state;
+    watch_begin();
+    S.node.denies = "SUBSCRIBE";
+    watch("x");
+    expect_seen(HF_SEEN_FREE, "", 0);
+    RIVAL_ACQUIRES("x", .number = 1);
+    ADVANCE_MS(1000);
+    expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1);
+    rival_release("x", 1);
+    node_set(&S.node, "x", "somebody", 5000);
+    ADVANCE_MS(1000);
+    expect_seen(HF_SEEN_EXPIRED, RIVAL_CLIENT, 1);
+    expect_seen(HF_SEEN_GRANTED, "", 0);
+    ADVANCE_MS(3000);
+    expect_nothing();
+    ADVANCE_MS(2000);
+    expect_seen(HF_SEEN_EXPIRED, "", 0);
+    expect_nothing();
+    watch_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,7 +335,10 @@ int main(void)
         cmocka_unit_test(the_end_of_a_lease_is_seen),
         cmocka_unit_test(a_hold_that_is_renewed_has_not_ended),
         cmocka_unit_test(what_was_missed_while_cut_off),
+        cmocka_unit_test(a_late_answer_grants_nothing_again),
         cmocka_unit_test(without_messages_it_looks_every_second),
+        cmocka_unit_test(a_permission_that_comes_back_is_used),
+        cmocka_unit_test(another_program_takes_it_between_two_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

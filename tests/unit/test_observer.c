@@ -61,6 +61,28 @@ static void more_than_can_be_kept_is_told(void **state)
     watch_end();
 }
 
+/* What happens while the gap waits to be told is behind it, though there is room again. */
+static void a_gap_is_told_where_it_is(void **state)
+{
+    (void)state;
+    hf_sight sight;
+    watch_begin();
+    watch("x");
+    for (int i = 1; i <= 600; i++) {
+        RIVAL_ACQUIRES("x", .number = i);
+        rival_release("x", i);
+    }
+    for (int i = 0; i < 10; i++)
+        assert_true(next_sight(&sight));
+    RIVAL_ACQUIRES("x", .number = 1000);
+    while (next_sight(&sight))
+        assert_int_not_equal(sight.who.number, 1000);
+    assert_int_equal(sight.kind, HF_SEEN_MISSED);
+    rival_release("x", 1000);
+    expect_seen(HF_SEEN_RELEASED, RIVAL_CLIENT, 1000);
+    watch_end();
+}
+
 static void closing_and_ending_in_any_order(void **state)
 {
     (void)state;
@@ -140,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_messages_are_not_seen),
         cmocka_unit_test(more_than_can_be_kept_is_told),
+        cmocka_unit_test(a_gap_is_told_where_it_is),
         cmocka_unit_test(closing_and_ending_in_any_order),
         cmocka_unit_test(a_core_that_goes_away),
         cmocka_unit_test(every_allocation_fails_once),

@@ -35,6 +35,8 @@ static void senseless_options_are_refused(void **state)
         {{.owner = ""}, "owner"},
         {{.owner = long_text}, "owner"},
         {{.owner = "0123456789abcdef0123456789abcdef:1@host:2/3"}, "owner"}, /* as ours are */
+        {{.owner = "hf:"}, "\"hf:\""},
+        {{.owner = "hf:mine"}, "\"hf:\""},
         {{.label = long_text}, "label"},
         {{.label = "tab\t"}, "label"},
         {{.label = "\xc3\xa9t\xc3\xa9"}, "label"},
@@ -86,6 +88,9 @@ static void senseless_client_options_are_refused(void **state)
         {{.call_timeout_ms = -1}, "call_timeout_ms"},
         {{.reply_timeout_ms = HF_MS_MAX + 1}, "reply_timeout_ms"},
         {{.connect_timeout_ms = -5}, "connect_timeout_ms"},
+        {{.drift_ms = 60000}, "drift_ms (60000)"}, /* the longest lease */
+        {{.drift_ms = 59390}, "max_lease_ms (60000)"},
+        {{.drift_ms = 400, .drift_ppm = 500000, .max_lease_ms = 800}, "drift_ppm (500000)"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_client_options options = cases[i].options;
@@ -121,6 +126,33 @@ static void structs_of_other_versions_are_understood(void **state)
     release(&hold, HF_OK);
     later.unknown = 1;
     fail_to_acquire(client, "x", &later.known, HF_EINVAL, "");
+    assert_int_equal(hf_close(client), HF_OK);
+}
+
+/* A lease of which the allowance for clocks leaves nothing could never be granted: the answer would
+ * always come too late. */
+static void a_lease_is_longer_than_what_clocks_take_off(void **state)
+{
+    (void)state;
+    hf_client *client = OPEN(.drift_ms = 500);
+    hf_hold *hold = NULL;
+    hf_error error;
+    fail_to_acquire(client, "x", HF_ACQUIRE(.lease_ms = 500), HF_EINVAL, "drift_ms (500)");
+    fail_to_acquire(client, "x", HF_ACQUIRE(.lease_ms = 524), HF_EINVAL, "lease_ms (524)");
+    assert_int_equal(count_opens(), 0);
+    hold = acquire(client, "x", HF_ACQUIRE(.lease_ms = 30000));
+    expect_status(hf_extend(hold, 400, &error), HF_EINVAL, &error);
+    assert_non_null(strstr(error.text, "leave 0 ms of lease_ms (400)"));
+    char token[HF_TOKEN_MAX];
+    assert_int_equal(hf_detach(&hold, token, &error), HF_OK);
+    expect_status(hf_attach(client, "x", token, HF_ACQUIRE(.lease_ms = 500), &hold, &error),
+                  HF_EINVAL, &error);
+    assert_non_null(strstr(error.text, "drift_ms (500)"));
+    assert_int_equal(hf_attach(client, "x", token, NULL, &hold, &error), HF_OK);
+    release(&hold, HF_OK);
+    hold = acquire(client, "x", HF_ACQUIRE(.lease_ms = 526)); /* renewed in time all the same */
+    assert_true(hf_is_valid(hold));
+    release(&hold, HF_OK);
     assert_int_equal(hf_close(client), HF_OK);
 }
 
@@ -237,6 +269,7 @@ int main(void)
         SEEING(senseless_options_are_refused),
         SEEING(senseless_client_options_are_refused),
         SEEING(structs_of_other_versions_are_understood),
+        SEEING(a_lease_is_longer_than_what_clocks_take_off),
         SEEING(the_largest_options_are_taken),
         BOTH(a_thread_enters_again_without_a_message),
         SEEING(a_thread_is_not_taken_for_one_that_has_ended),

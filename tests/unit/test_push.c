@@ -240,6 +240,7 @@ static void a_subscription_that_nobody_needs_is_not_made_anew(void **state)
 
 /* ---- Not allowed ---- */
 
+/* They are in the queue all the same, and ask again and again. */
 static void without_permission_those_who_wait_poll(void **state)
 {
     (void)state;
@@ -254,15 +255,89 @@ static void without_permission_those_who_wait_poll(void **state)
         ACQUIRE(2, "x", .wait_ms = 60000);
         ADVANCE_MS(1050);
         assert_int_equal(S.logged, logged); /* once */
-        assert_int_equal(S.connects, 2);
-        assert_int_equal(S.node.last_copy, 0);
-        assert_in_range(S.node.acquires, 22, 24);
+        assert_in_range(S.connects, 3, 5);  /* it was tried again, after half a second or less */
+        assert_int_equal(S.node.last_copy, -1);
+        assert_in_range(S.node.acquires, 22, 26);
         stage_cancel(1);
         rival_release("x", 1);
         ADVANCE_MS(100);
         EXPECT(2, HF_OK);
         contest_end();
     }
+}
+
+/* What was denied is tried again, ever less often, and when it works, all is as it should be. */
+static void a_permission_that_comes_back_is_used(void **state)
+{
+    (void)state;
+    static const char *const denied[] = {"SUBSCRIBE", "PUBLISH", "PUBSUB", "PING"};
+    for (size_t i = 0; i < COUNT(denied); i++) {
+        contest_begin_held();
+        S.node.denies = denied[i];
+        ACQUIRE(1, "x", .wait_ms = 600000);
+        int connects = S.connects;
+        ADVANCE_MS(60000);
+        assert_in_range(S.connects - connects, 60 / 8, 60 / 4 + 6);
+        S.node.denies = NULL;
+        ADVANCE_MS(8000);
+        assert_non_null(strstr(S.last_log, "allows messages again"));
+        assert_true(S.node.last_copy > 0);
+        int acquires = S.node.acquires;
+        ADVANCE_MS(3000);
+        assert_in_range(S.node.acquires - acquires, 0, 2); /* it checks, as others do */
+        rival_release("x", 1);
+        EXPECT(1, HF_OK); /* at once, by a message */
+        contest_end();
+    }
+}
+
+static void nobody_waits_and_nothing_is_tried(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    S.node.denies = "SUBSCRIBE";
+    ACQUIRE(1, "x", .wait_ms = 300, .deaf = true);
+    ADVANCE_MS(10000);
+    EXPECT(1, HF_EBUSY);
+    int connects = S.connects;
+    ADVANCE_MS(60000);
+    assert_int_equal(S.connects, connects);
+    ACQUIRE(1, "x", .wait_ms = 60000, .deaf = true); /* and the first who does tries again */
+    assert_int_equal(S.connects, connects + 1);
+    contest_end();
+}
+
+/* Others queue, with messages, all the time: one without gets its turn. */
+static void who_has_no_messages_does_not_starve(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    RIVAL_QUEUES("x", .number = 2);
+    S.node.denies = "SUBSCRIBE";
+    ACQUIRE(1, "x", .wait_ms = 60000);
+    int served = 0;
+    for (; served < 20 && !S.calls[1].done; served++) {
+        RIVAL_QUEUES("x", .number = served + 3);
+        rival_release("x", served + 1);
+        ADVANCE_MS(110); /* it hears of a grant with its next check */
+    }
+    EXPECT(1, HF_OK);
+    assert_int_equal(served, 2); /* those who were there before it */
+    contest_end();
+}
+
+/* It leaves the queue when it gives up, as others do. */
+static void who_has_no_messages_leaves_the_queue(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    S.node.denies = "SUBSCRIBE";
+    ACQUIRE(1, "x", .wait_ms = 500);
+    ADVANCE_MS(600);
+    EXPECT(1, HF_EBUSY);
+    rival_release("x", 1);
+    EXPECT_NO_KEY("x");
+    contest_end();
 }
 
 static void other_refusals_of_the_greeting_pass(void **state)
@@ -298,6 +373,25 @@ static void a_server_without_a_run_id_is_polled(void **state)
     contest_end();
 }
 
+/* A second copy that finds nothing was released, if it is the same process; here nobody knows. */
+static void nor_is_its_second_answer_believed(void **state)
+{
+    (void)state;
+    SETUP();
+    S.node.run_id[0] = '\0';
+    ACQUIRE(1, "x");
+    EXPECT(1, HF_OK);
+    S.deaf = true;
+    RELEASE(1);
+    CUT();
+    node_restart(&S.node);
+    S.node.run_id[0] = '\0';
+    S.deaf = false;
+    ADVANCE_MS(20);
+    assert_true(S.calls[1].done && S.calls[1].error.status != HF_OK);
+    FINISH();
+}
+
 static void a_subscription_to_another_channel_is_none(void **state)
 {
     (void)state;
@@ -330,8 +424,13 @@ int main(void)
         cmocka_unit_test(all_who_wait_check_when_it_is_back),
         cmocka_unit_test(a_subscription_that_nobody_needs_is_not_made_anew),
         cmocka_unit_test(without_permission_those_who_wait_poll),
+        cmocka_unit_test(a_permission_that_comes_back_is_used),
+        cmocka_unit_test(nobody_waits_and_nothing_is_tried),
+        cmocka_unit_test(who_has_no_messages_does_not_starve),
+        cmocka_unit_test(who_has_no_messages_leaves_the_queue),
         cmocka_unit_test(other_refusals_of_the_greeting_pass),
         cmocka_unit_test(a_server_without_a_run_id_is_polled),
+        cmocka_unit_test(nor_is_its_second_answer_believed),
         cmocka_unit_test(a_subscription_to_another_channel_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

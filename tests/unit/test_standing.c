@@ -130,6 +130,33 @@ static void the_same_server_twice_is_not_two(void **state)
     FINISH();
 }
 
+/* A server that does not tell its run_id has no vote: nobody could tell when it was restarted. */
+static void a_server_that_hides_its_process_has_no_vote(void **state)
+{
+    (void)state;
+    begin();
+    char told[41];
+    memcpy(told, S.nodes[1].run_id, sizeof(told));
+    S.nodes[1].run_id[0] = '\0';
+    ACQUIRE(1, "x", RENEWED);
+    EXPECT(1, HF_OK); /* by the others */
+    assert_int_equal(S.nodes[1].acquires, 0);
+    S.nodes[2].run_id[0] = '\0';
+    stage_cut_link(REQUESTS(2));
+    ACQUIRE(2, "y", .wait_ms = -1);
+    ADVANCE_MS(100);
+    EXPECT(2, HF_EUNSAFE); /* waiting would not help */
+    EXPECT_TEXT(2, "node-1:6379 does not tell its run_id (INFO server)");
+    assert_int_equal(count_votes("y"), 0);
+    memcpy(S.nodes[1].run_id, told, sizeof(told));
+    ADVANCE_MS(1000);
+    ACQUIRE(3, "z");
+    EXPECT(3, HF_OK); /* it tells, and has the vote that it had */
+    assert_true(has_vote(1, "z"));
+    assert_false(has_vote(2, "z"));
+    FINISH();
+}
+
 /* ---- Having one again ---- */
 
 static void after_the_longest_lease_it_has_a_vote_again(void **state)
@@ -440,6 +467,7 @@ int main(void)
         cmocka_unit_test(with_too_many_of_them_nothing_is_granted),
         cmocka_unit_test(what_was_meant_for_the_process_before_is_called_back),
         cmocka_unit_test(the_same_server_twice_is_not_two),
+        cmocka_unit_test(a_server_that_hides_its_process_has_no_vote),
         cmocka_unit_test(after_the_longest_lease_it_has_a_vote_again),
         cmocka_unit_test(it_goes_on_from_the_highest_floor_of_the_others),
         cmocka_unit_test(it_waits_for_so_many_others_that_one_must_know),

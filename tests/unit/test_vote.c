@@ -506,6 +506,56 @@ static void without_messages_who_waits_polls(void **state)
     FINISH();
 }
 
+/* Where one server denies messages, who waits queues at all of them all the same. */
+static void one_server_without_messages_costs_no_place(void **state)
+{
+    (void)state;
+    begin();
+    S.nodes[0].denies = "SUBSCRIBE";
+    stage_cut_link(PUSHES(0));
+    take_for_ann("x", 0, 2);
+    ACQUIRE(1, "x", .wait_ms = -1);
+    ADVANCE_MS(100);
+    for (int i = 0; i < 3; i++)
+        assert_true(ticket_at(i, "x") > 0);
+    assert_int_equal(S.nodes[0].last_copy, -1);
+    assert_true(S.nodes[1].last_copy > 0);
+    int asked = S.nodes[1].acquires;
+    ADVANCE_MS(2000);
+    assert_int_equal(S.nodes[1].acquires, asked); /* no need to ask there */
+    S.nodes[0].denies = NULL;
+    ADVANCE_MS(9000);
+    assert_true(S.nodes[0].last_copy > 0);
+    end();
+}
+
+/* Nobody can tell us there that somebody with an earlier ticket waits: it is given back now and
+ * then, so that two who have a part each do not wait for each other for ever. */
+static void a_vote_without_messages_gives_way_by_itself(void **state)
+{
+    (void)state;
+    begin();
+    S.nodes[0].denies = "SUBSCRIBE";
+    stage_cut_link(PUSHES(0));
+    take_for_ann("x", 1, 2);
+    ACQUIRE(1, "x", .wait_ms = -1);
+    ADVANCE_MS(50);
+    assert_true(has_vote(0, "x"));
+    RIVAL_AT(0);
+    RIVAL_QUEUES("x", .number = 1, .ticket = 1);
+    ADVANCE_MS(500);
+    assert_true(rival_has(0, "x"));
+    assert_true(ticket_at(0, "x") > 0);
+    EXPECT_WAITING(1);
+    rival_release("x", 1);
+    node_delete(&S.nodes[1], "x");
+    ADVANCE_MS(4000);
+    EXPECT(1, HF_OK);
+    ADVANCE_MS(2000);
+    EXPECT_STATE(1, HF_SAFE); /* once decided, it is kept */
+    end();
+}
+
 static void what_makes_no_sense_is_no_inquiry(void **state)
 {
     (void)state;
@@ -527,6 +577,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waits_queues_with_one_ticket_everywhere),
+        cmocka_unit_test(one_server_without_messages_costs_no_place),
+        cmocka_unit_test(a_vote_without_messages_gives_way_by_itself),
         cmocka_unit_test(tickets_of_a_client_are_all_different),
         cmocka_unit_test(the_lock_is_ours_when_a_majority_hands_it_on),
         cmocka_unit_test(a_floor_that_was_refused_is_asked_for_again),

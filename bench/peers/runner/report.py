@@ -103,6 +103,8 @@ GATES = """\
 
 `make bench` compares Holdfast with the least that one could write by hand for the same purpose, both in the same run; the head of each file `bench/<workload>.c` says
 what that is. The gate is for the ratio where there is one, else for the value.
+*spread* is how far the repetitions of the value, and of the ratio, lie apart. *CPU* is the
+processor time of one operation, of client and server together.
 """
 
 
@@ -145,8 +147,9 @@ def section(workload, rows):
 
 def heading(about):
     lines = ['# Benchmarks: Holdfast beside others', '',
-             'Written by `make bench-peers`; do not edit. `make bench-compare A=... B=...` compares '
-             'two saved results, and', '`bench/peers/README.md` says how a peer is added.', '']
+             'Written by `make bench-peers`; do not edit. `bench/peers/README.md` says how a peer '
+             'is added.', '`make bench-compare OLD=<commit>` says whether Holdfast has become '
+             'slower: [testing.md](testing.md).', '']
     if not about:
         return '\n'.join([*lines, 'Nothing has been measured yet.', ''])
     versions = ', '.join(f'{name} {version}' for name, version in about['versions'].items())
@@ -162,10 +165,12 @@ def heading(about):
 
 def gate_line(row):
     if row.get('value') is None:
-        return [row['workload'], tables.cell(row.get('problem', 'not measured')), '', '', '', '']
+        return [row['workload'], tables.cell(row.get('problem', 'not measured')), *[''] * 7]
     sign = '≤' if row['better'] == 'less' else '≥'
     return [row['workload'], f'{tables.number(row["value"])} {row["unit"]}'.strip(),
-            tables.number(row.get('baseline')), tables.number(row.get('ratio')),
+            tables.percent(row.get('spread')), tables.number(row.get('baseline')),
+            tables.number(row.get('ratio')), tables.percent(row.get('ratio_spread')),
+            tables.number(row.get('cpu_us')),
             f'{sign} {row["gate"]:g}', 'met' if row['pass'] else 'missed']
 
 
@@ -173,7 +178,7 @@ def gates_section(rows):
     """Of rows as `make bench` writes them."""
     if not rows:
         return f'{GATES}\nNot measured yet.\n'
-    head = ['', 'value', 'baseline', 'ratio', 'gate', '']
+    head = ['', 'value', 'spread', 'baseline', 'ratio', 'spread', 'CPU, us', 'gate', '']
     return f'{GATES}\n{tables.table(head, [gate_line(row) for row in rows])}\n'
 
 

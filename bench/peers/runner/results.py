@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Results as rows: one for each workload and peer, with the keys that `make bench` writes too
-(workload, value, unit, better, p50, p99, max, problem), so that both are read and compared by the
-same program. The first row says what was run, and where."""
+(workload, value, unit, better, p50, p99, max, problem), so that the same program reads both. The first
+row says what was run, and where."""
 import json
 
 from . import records

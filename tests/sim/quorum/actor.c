@@ -37,9 +37,11 @@ handle *actor_handle(client *c, int number)
     return NULL;
 }
 
-static handle *free_handle(client *c, int spare)
+/* One of those that are free, behind so many. */
+static handle *free_handle(const world *w, client *c, int spare)
 {
-    for (int i = 0; i < HANDLES_MAX; i++)
+    int room = w->plan.swarm ? HANDLES_MAX : USUAL_HANDLES;
+    for (int i = 0; i < room; i++)
         if (c->handles[i].hold == NULL && spare-- == 0)
             return &c->handles[i];
     return NULL;
@@ -55,7 +57,7 @@ static sim_wish draw_wish(world *w, const actor *a)
         wish.owner = (int)draw(w, OWNERS);
         wish.party = (uint64_t)wish.owner + 1;
     }
-    wish.reenters = draw(w, 10) > 0;
+    wish.reenters = draw(w, 10) > 0 && !w->plan.swarm;
     wish.fair = w->plan.all_fair || draw(w, 4) == 0;
     wish.lease_ms = draw_between(w, w->plan.lease_min_ms, w->plan.lease_max_ms);
     if (draw(w, 4) > 0)
@@ -141,9 +143,18 @@ void actor_acquire(world *w, int index, int number, sim_wish wish, hf__call call
     begin_call(w, index, number, call, bound_of(w, &call));
 }
 
+/* An asynchronous acquire belongs to no thread. */
+static void be_somebody_else(world *w, int index, actor *a)
+{
+    a->party = OWNERS + ++w->parties;
+    a->thread = ++w->clients[index].threads;
+}
+
 static void acquire(world *w, int index, int number, const handle *held)
 {
     actor *a = &w->clients[index].actors[number];
+    if (w->plan.swarm)
+        be_somebody_else(w, index, a);
     sim_wish wish = draw_wish(w, a);
     if (held != NULL) {
         wish.lock = held->wish.lock;
@@ -213,7 +224,7 @@ static void work(world *w, int index, int number)
     bool more = !w->resting && !a->final;
     if (a->steps_left-- <= 0 || !more || (!valid && draw(w, 2) == 0))
         release(w, index, number, h);
-    else if (draw(w, 8) == 0 && free_handle(c, ACTORS_MAX) != NULL)
+    else if (draw(w, 8) == 0 && !w->plan.swarm && free_handle(w, c, USUAL_ACTORS) != NULL)
         acquire(w, index, number, h);
     else if (draw(w, 6) == 0)
         extend(w, index, number, h);
@@ -228,7 +239,7 @@ void actor_go_on(world *w, int index, int number)
     client *c = &w->clients[index];
     actor *a = &c->actors[number];
     if (a->state == ACTOR_THINKS && (!w->resting || a->final) && !w->finished) {
-        if (free_handle(c, ACTORS_MAX - 1) == NULL)
+        if (free_handle(w, c, (w->plan.swarm ? ACTORS_MAX : USUAL_ACTORS) - 1) == NULL)
             schedule(w, index, number, MS(draw_between(w, 1, 100)));
         else
             acquire(w, index, number, NULL);
@@ -244,7 +255,7 @@ static void acquired(world *w, int index, int number)
 {
     client *c = &w->clients[index];
     actor *a = &c->actors[number];
-    handle *h = free_handle(c, 0);
+    handle *h = free_handle(w, c, 0);
     char label[LABEL_SIZE];
     *h = a->subject;
     h->hold = a->call.hold;

@@ -23,6 +23,22 @@ static void schedule_wake(world *w, int index)
     timer_set(w, &c->timer, client_now(w, c), hf__core_wake(c->core), wake);
 }
 
+void client_probe(world *w, int index)
+{
+    client *c = &w->clients[index];
+    if (!prober_begin(&c->prober))
+        return;
+    world_log(w, "client %d: looks at %s", index, PROBED_KEY);
+    client_step(w, index, &(hf__event){.kind = HF__EVENT_START, .call = &c->prober.call});
+}
+
+static void probed(world *w, int index)
+{
+    const char *wrong = prober_done(&w->clients[index].prober);
+    if (wrong != NULL)
+        world_fail(w, "client %d: what others wrote cannot be looked at: %s", index, wrong);
+}
+
 static void carry_out(world *w, int index, const hf__action *action)
 {
     client *c = &w->clients[index];
@@ -44,6 +60,8 @@ static void carry_out(world *w, int index, const hf__action *action)
                 actor_call_done(w, index, i);
         if (action->call == &c->reserver.call)
             ids_call_done(w, index);
+        if (action->call == &c->prober.call)
+            probed(w, index);
         break;
     }
 }
@@ -66,6 +84,7 @@ static void pump(world *w, int index)
     }
     while (hf__core_next_tell(c->core, &next))
         hf__core_told(c->core);
+    observers_tell(w, index);
 }
 
 void client_step(world *w, int index, hf__event *e)
@@ -73,13 +92,14 @@ void client_step(world *w, int index, hf__event *e)
     client *c = &w->clients[index];
     e->now = client_now(w, c);
     if (fault_happens(w, FAULT_MEMORY))
-        sim_allocation_fails = true;
+        sim_allocation_fails = w->plan.observers > 0 ? (int)draw_between(w, 1, 4) : 1;
     hf__core_step(c->core, e);
-    sim_allocation_fails = false;
+    sim_allocation_fails = 0;
     pump(w, index);
     schedule_wake(w, index);
     check_beliefs(w);
     order_check(w);
+    observers_check(w);
 }
 
 /* ---- Life ---- */
@@ -121,6 +141,7 @@ void client_start(world *w, int index)
     for (int i = 0; i < w->plan.actors; i++)
         actor_begin(w, index, i);
     ids_begin(w, index);
+    observers_begin(w, index);
 }
 
 void client_free(client *c)
@@ -135,6 +156,8 @@ void client_free(client *c)
             hf__hold_abandon(c->handles[i].hold);
     if (c->reserver.hold != NULL)
         hf__hold_abandon(c->reserver.hold);
+    prober_free(&c->prober);
+    observers_free((observer_site){.observers = c->observers});
 }
 
 void client_kill(world *w, int index)
@@ -206,6 +229,8 @@ void client_handle(world *w, const sim_event *e)
             c->timer.wakes_ns = c->resumes_ns;
     } else if (e->kind == EVENT_WAKE) {
         wake(w, e->index);
+    } else if (e->kind == EVENT_SEEN) {
+        observers_told(w, e->index);
     } else if (e->kind == EVENT_RESERVER) {
         ids_go_on(w, e->index);
     } else if ((uint32_t)e->generation == (uint32_t)c->actors[e->actor].generation) {

@@ -78,6 +78,15 @@ static void check_node(node *n, int lock_index)
     sim_server_members(n->server, k->side[SIDE_Q], k->side_length[SIDE_Q], see_waiter, &l);
 }
 
+/* A release that is denied leaves the lock until its lease ends. */
+static bool was_denied(const world *w, int node_index, int lock, int64_t since_ns)
+{
+    for (int i = 0; i < w->plan.clients; i++)
+        if (permits_denied_since(&w->clients[i].permits[node_index], lock, since_ns))
+            return true;
+    return false;
+}
+
 /* A server that stood still for longer than a lease may hear of a hold when its client has long
  * given up releasing it; and one that has come back with an old copy has what is long over. */
 void leaks_check(world *w)
@@ -90,8 +99,9 @@ void leaks_check(world *w)
         (w->gave_up_ns > 0 && w->run.now_ns < w->gave_up_ns + while_ns))
         return;
     for (int i = 0; i < w->plan.nodes; i++)
-        for (int lock = 0; lock < LOCKS; lock++)
-            check_node(&w->nodes[i], lock);
+        for (int lock = 0; lock < w->plan.locks; lock++)
+            if (!was_denied(w, i, lock, w->run.now_ns - while_ns))
+                check_node(&w->nodes[i], lock);
 }
 
 /* ---- The end ---- */

@@ -52,7 +52,7 @@ static sim_figures figures(const world *w)
     X(steps) X(grants) X(contended) X(extends) X(losses) X(refusals) X(unknowns) X(overlaps) \
     X(nested) X(joined) X(fenced_writes) X(fenced_refusals) X(forgetting) X(rejoined)        \
     X(served_in_order) X(messages) X(ids_given) X(ids_outdated) X(ids_jumps)                 \
-    X(ids_unpromised) X(ids_twice)
+    X(ids_unpromised) X(ids_twice) X(sights) X(sights_missed)
 /* clang-format on */
 
 static void add(const world *w)
@@ -91,6 +91,8 @@ static void print(sim_batch *batch)
         "that they are unique: %lld, of which %lld were not\n",
         (long long)t->ids_given, (long long)t->ids_outdated, (long long)t->ids_jumps,
         (long long)t->ids_unpromised, (long long)t->ids_twice);
+    printf("  observers were told %lld things, %lld times that they missed some\n",
+           (long long)t->sights, (long long)t->sights_missed);
     simulator_print_figures(batch);
     simulator_print_faults(fault_names, t->faults, FAULT_COUNT);
 }
@@ -102,10 +104,11 @@ static bool proves_something(const sim_batch *batch)
            GRANTS_MIN, (long long)sums.idle_runs);
     if (batch->runs >= CONTROL_SEEDS && always_nodes != 1 &&
         (sums.total.overlaps == 0 || sums.total.fenced_refusals == 0 || sums.total.rejoined == 0 ||
-         sums.total.served_in_order == 0 || sums.total.ids_given == 0 ||
+         sums.total.served_in_order == 0 || sums.total.sights == 0 || sums.total.ids_given == 0 ||
          sums.total.ids_outdated == 0 || sums.total.ids_jumps == 0)) {
         printf("the control did not fail: no overlap where clocks jump, no refused write, no "
-               "server that voted again, nobody who waited, or no ids that were given, refused or "
+               "server that voted again, nobody who waited or watched, or no ids that were given, "
+               "refused or "
                "ahead of time\n");
         proves = false;
     }

@@ -40,6 +40,12 @@ const mutant mutants[] = {
     {"ticket-zero", "a ticket before everybody else's", MUTANT(TICKET_ZERO), .seeds = 500},
     {"floor-early", "floors are read too early", MUTANT(FLOOR_EARLY), .seeds = 1,
      .scenario = "floor"},
+    {"sight-usurped", "an observer takes another program for the holder before",
+     MUTANT(SIGHT_USURPED), .seeds = 500},
+    {"look-once", "an observer looks once", MUTANT(LOOK_ONCE), .seeds = 500},
+    {"look-storm", "an observer looks all the time", MUTANT(LOOK_STORM), .seeds = 500},
+    {"observers-first", "renewals wait until observers have looked", MUTANT(OBSERVERS_FIRST),
+     .seeds = 500},
     {"ids-no-jump", "servers that have forgotten ids are believed", MUTANT(IDS_NO_JUMP), .seeds = 1,
      .scenario = "ids"},
     {"ids-minority", "ids that one server keeps are given out", MUTANT(IDS_MINORITY), .seeds = 1,
@@ -55,6 +61,14 @@ const mutant mutants[] = {
                EDIT("ids_vote", "last ~= fence or ", "last > fence or ")}},
     {"ids-go-down", "a late copy takes ids back", 0, .seeds = 1, .scenario = "ids",
      .edits = {EDIT("ids_vote", "(new_part == part and new_sequence > sequence)", "true")}},
+    {"refused-together", "a refused call of renewals is not split", MUTANT(REFUSED_TOGETHER),
+     .seeds = 500},
+    {"large-breaks", "a large value ends connections", MUTANT(LARGE_BREAKS), .seeds = 500,
+     .edits = {EDIT("inspect", "held and cut(held)", "held")}},
+    {"denied-for-life", "messages that were denied are not tried again", MUTANT(DENIED_FOR_LIFE),
+     .seeds = 500},
+    {"deaf-keeps", "who hears of no earlier ticket keeps his votes", MUTANT(DEAF_KEEPS),
+     .seeds = 500},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

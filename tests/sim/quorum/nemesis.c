@@ -92,11 +92,17 @@ static void restarts(world *w, node *n)
         nemesis_forget(n, n->old_copy, "an old copy");
 }
 
+/* Faults overlap: a short one that begins while a long one lasts does not end it. */
+static void disturb_until(world *w, int64_t until_ns)
+{
+    w->disturbed_ns = until_ns > w->disturbed_ns ? until_ns : w->disturbed_ns;
+}
+
 static void interruptions(world *w, node *n)
 {
     if (n->stalled_until_ns <= w->run.now_ns && fault_happens(w, FAULT_STALL)) {
         n->stalled_until_ns = w->run.now_ns + MS(draw_between(w, 1, 3000));
-        w->disturbed_ns = n->stalled_until_ns;
+        disturb_until(w, n->stalled_until_ns);
         world_log(w, "server %d: stalls for %lld ms", n->index,
                   (long long)((n->stalled_until_ns - w->run.now_ns) / 1000000));
     }
@@ -170,7 +176,7 @@ void nemesis_part(world *w, int index, const bool *nodes, int64_t length_ns, boo
     c->parted_until_ns = w->run.now_ns + length_ns;
     c->parted_drops = drops;
     if (!drops)
-        w->disturbed_ns = c->parted_until_ns;
+        disturb_until(w, c->parted_until_ns);
     for (int i = 0; i < w->plan.nodes; i++)
         list[i] = nodes[i] ? 'x' : '.';
     world_log(w, "client %d: parted from %s for %lld ms%s", index, list,
@@ -202,11 +208,74 @@ static void client_faults(world *w)
     }
 }
 
+/* ---- Permissions ---- */
+
+static void tell_permits(world *w, int index, node *n)
+{
+    for (int i = 0; i < WIRES_MAX; i++)
+        if (n->wires[i].used && n->wires[i].server_open && n->wires[i].client == index)
+            permits_apply(&w->clients[index].permits[n->index], n->server, i, lock_names, LOCKS);
+}
+
+/* A server ends connections that are subscribed to what is denied now. */
+static void toggle_messages(world *w, int index, node *n)
+{
+    sim_permits *permits = &w->clients[index].permits[n->index];
+    bool denies = permits->messages == SIM_ALLOWED;
+    sim_denial kind = draw(w, 2) == 0 ? SIM_NO_CHANNELS : SIM_NO_PUBSUB;
+    permits_set_messages(permits, denies ? kind : SIM_ALLOWED);
+    int wire = net_subscription(w, index, n->index);
+    if (denies && wire >= 0)
+        net_break(n, wire);
+    world_log(w, "client %d: messages are %s at %d", index, denies ? "denied" : "allowed",
+              n->index);
+}
+
+static void permission_faults(world *w)
+{
+    int index = any_client(w);
+    node *n = &w->nodes[draw(w, (uint64_t)w->plan.nodes)];
+    if (!w->clients[index].alive)
+        return;
+    if (fault_happens(w, FAULT_DENY_LOCK)) {
+        int lock = (int)draw(w, (uint64_t)w->plan.locks);
+        permits_toggle_lock(&w->clients[index].permits[n->index], lock, w->run.now_ns);
+        world_log(w, "client %d: the permission for %s changes at %d", index, lock_names[lock],
+                  n->index);
+    }
+    if (fault_happens(w, FAULT_DENY_MESSAGES))
+        toggle_messages(w, index, n);
+    tell_permits(w, index, n);
+    if (fault_happens(w, FAULT_PROBE))
+        client_probe(w, index);
+}
+
+static void lift_denials(world *w)
+{
+    for (int i = 0; i < w->plan.nodes; i++) {
+        prober_remove(w->nodes[i].server);
+        for (int k = 0; k < w->plan.clients; k++) {
+            permits_lift(&w->clients[k].permits[i], w->run.now_ns);
+            tell_permits(w, k, &w->nodes[i]);
+        }
+    }
+}
+
+static void observer_faults(world *w)
+{
+    int index = w->plan.observers > 0 ? any_client(w) : 0;
+    if (w->plan.observers > 0 && w->clients[index].alive && !w->clients[index].paused)
+        observers_change(w, index);
+}
+
 void nemesis_act(world *w)
 {
     if (w->healing)
         return;
     client_faults(w);
+    if (w->plan.permissions)
+        permission_faults(w);
+    observer_faults(w);
     nemesis_notice_votes(w);
     server_faults(w);
     leaks_check(w);
@@ -218,7 +287,7 @@ static void clean_up(node *n)
 {
     int64_t longest_ms = n->world->plan.max_lease_ms + BACK_MAX_MS;
     node_set_clock(n);
-    for (int i = 0; i < LOCKS; i++) {
+    for (int i = 0; i < n->world->plan.locks; i++) {
         const char *words[] = {"PTTL", lock_names[i]};
         if (strtoll(sim_server_run(n->server, 2, words), NULL, 10) > longest_ms)
             sim_server_evict(n->server, lock_names[i], strlen(lock_names[i]));
@@ -231,6 +300,9 @@ int64_t nemesis_heal(world *w)
     int64_t last_ns = w->run.now_ns;
     world_log(w, "healing");
     w->healing = w->resting = true;
+    w->healed_ns = w->run.now_ns;
+    if (w->plan.permissions)
+        lift_denials(w);
     for (int i = 0; i < w->plan.clients; i++)
         if (w->clients[i].parted_drops)
             w->clients[i].parted_until_ns = 0;

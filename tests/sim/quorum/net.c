@@ -209,10 +209,15 @@ void net_break_all(node *n, bool clients_learn)
     }
 }
 
-void net_make_deaf(world *w, int client_index, int node_index)
+int net_subscription(const world *w, int client_index, int node_index)
 {
     const client *c = &w->clients[client_index];
-    int index = c->links[node_index * (c->config.links + 1) + c->config.links] - 1;
+    return c->links[node_index * (c->config.links + 1) + c->config.links] - 1;
+}
+
+void net_make_deaf(world *w, int client_index, int node_index)
+{
+    int index = net_subscription(w, client_index, node_index);
     if (index < 0)
         return;
     w->nodes[node_index].wires[index].half_open = true;
@@ -241,6 +246,7 @@ static void to_server(node *n, sim_event *e)
     if (n->down || !n->wires[e->index].server_open)
         return;
     node_set_clock(n);
+    observers_look(w);
     sim_server_receive(n->server, e->index, e->bytes, e->count);
     order_look(n);
     check_beliefs(w);
@@ -301,6 +307,8 @@ void net_handle(world *w, sim_event *e)
             break;
         wire->server_open = true;
         sim_server_connect(n->server, e->index);
+        permits_apply(&w->clients[wire->client].permits[n->index], n->server, e->index, lock_names,
+                      LOCKS);
         to_client(n, e, HF__EVENT_CONNECTED);
         break;
     case EVENT_REFUSED:

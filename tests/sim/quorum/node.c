@@ -7,7 +7,7 @@
 
 #include "quorum.h"
 
-const char *const lock_names[LOCKS] = {"x", "{x}"};
+const char *const lock_names[LOCKS] = {"x", "{x}", "2", "3", "4", "5", "6", "7"};
 const char *const owner_names[OWNERS] = {"trace:1"};
 
 #define EPOCH_US INT64_C(1700000000000000)

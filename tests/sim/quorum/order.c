@@ -174,6 +174,27 @@ static void trace_script(node *n, const char *sha1, const hf__slice *arguments, 
     world_log(n->world, "%s", text);
 }
 
+/* Messages that were denied, and are allowed since the healing, have been asked for again by those
+ * who queue. */
+static void check_messages_again(node *n, const char *sha1, const hf__slice *arguments, int count)
+{
+    world *w = n->world;
+    char value[160];
+    double score = -1;
+    bool acquires = strcmp(sha1, hf__scripts[HF__SCRIPT_ACQUIRE].sha1) == 0 && count > 4;
+    if (!w->plan.permissions || !w->healing || w->run.now_ns < w->healed_ns + MS(9000) || !acquires)
+        return;
+    bool deaf = arguments[4].length == 2 && memcmp(arguments[4].bytes, "-1", 2) == 0;
+    snprintf(value, sizeof(value), "%.*s", (int)arguments[0].length, arguments[0].bytes);
+    for (int i = 0; i < LOCKS && score < 0; i++)
+        sim_server_score(n->server, w->locks[i].side[SIDE_Q], w->locks[i].side_length[SIDE_Q],
+                         value, &score);
+    for (int i = 0; i < w->plan.clients && score >= 0; i++)
+        if (w->clients[i].alive && strncmp(value, w->clients[i].config.client_id, 32) == 0 &&
+            !permits_may_queue(&w->clients[i].permits[n->index], deaf, w->run.now_ns))
+            world_fail(w, "client %d may have messages at %d again, and does without", i, n->index);
+}
+
 void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int count)
 {
     node *n = arg;
@@ -187,6 +208,8 @@ void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int coun
         counted = a; /* a call may name it twice */
     }
     trace_script(n, sha1, arguments, count);
+    check_messages_again(n, sha1, arguments, count);
+    observers_ran(n->world, sha1);
 }
 
 void order_published(void *arg, const char *channel, size_t channel_length, const char *message,

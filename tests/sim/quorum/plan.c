@@ -4,14 +4,18 @@
  * half of them, because faults hide each other. */
 #include "plan.h"
 
+#include <string.h>
+
 #include "base/random.h"
+#include "permits.h"
 
 #define MS(n) ((int64_t)(n)*1000000)
 
 const char *const fault_names[FAULT_COUNT] = {
-    "delay",        "cut",       "half-open",     "memory",      "pause",      "kill",
-    "cancel",       "push-deaf", "parted",        "stall",       "down",       "slow",
-    "script-flush", "restart",   "restart-empty", "restart-old", "clock-back", "clock-jump"};
+    "delay",        "cut",           "half-open",     "memory",      "pause",      "kill",
+    "cancel",       "push-deaf",     "parted",        "stall",       "down",       "slow",
+    "script-flush", "restart",       "restart-empty", "restart-old", "clock-back", "clock-jump",
+    "deny-lock",    "deny-messages", "probe"};
 
 /* The highest chance of one occasion. */
 static const double highest[FAULT_COUNT] = {
@@ -35,7 +39,7 @@ static bool one_in(uint64_t *random, uint64_t count)
 
 static void draw_faults(plan *p, uint64_t *random)
 {
-    for (int i = 0; i < FAULT_COUNT; i++) {
+    for (int i = 0; i < FAULT_DRAWN; i++) {
         bool drawn = one_in(random, 2);
         double share = (double)hf__random_below(random, 1000) / 1000.0;
         if (drawn && p->kind != KIND_QUIET)
@@ -63,6 +67,40 @@ static void draw_times(plan *p, uint64_t *random)
     p->work_ms = one_in(random, 2) ? 150 : between(random, 1, 20);
     p->duration_ns =
         MS(p->kind == KIND_QUIET ? between(random, 2000, 5000) : between(random, 8000, 24000));
+}
+
+/* Locks whose votes are renewed over one connection to each server, and nothing that would excuse
+ * the loss of one. */
+static void draw_permissions(plan *p)
+{
+    double cancels = p->chance[FAULT_CANCEL], flushes = p->chance[FAULT_FLUSH];
+    memset(p->chance, 0, sizeof(p->chance));
+    p->chance[FAULT_CANCEL] = cancels;
+    p->chance[FAULT_FLUSH] = flushes;
+    p->chance[FAULT_DENY_LOCK] = 0.15;
+    p->chance[FAULT_DENY_MESSAGES] = 0.05;
+    p->chance[FAULT_PROBE] = 0.1;
+    p->permissions = true;
+    p->kind = KIND_WITHIN;
+    p->very_late = p->all_fair = p->ids = false;
+    p->dead = 0;
+    p->observers = 0;
+    p->swarm = false;
+    p->links = 1;
+    p->locks = 2;
+    p->work_ms = 150;
+}
+
+/* Two clients with many calls each, which do not work for long, or nobody would be served. */
+static void draw_swarm(plan *p, uint64_t *random)
+{
+    p->swarm = one_in(random, 12);
+    if (!p->swarm)
+        return;
+    p->clients = 2;
+    p->actors = (int)between(random, 10, 24);
+    p->locks = (int)between(random, 4, 8);
+    p->work_ms = between(random, 1, 10);
 }
 
 void plan_draw(plan *p, uint64_t seed, int nodes)
@@ -94,4 +132,8 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
         p->chance[FAULT_RESTART_EMPTY] = p->chance[FAULT_RESTART_OLD] = 0;
     p->ids = one_in(&random, 3);
     p->ids_skew_s = p->chance[FAULT_CLOCK_BACK] > 0 ? 6 : between(&random, 1, 3);
+    p->observers = one_in(&random, 3) ? 1 : 0;
+    draw_swarm(p, &random);
+    if (permits_rule(seed))
+        draw_permissions(p);
 }

@@ -28,6 +28,10 @@ typedef enum sim_fault {
     FAULT_RESTART_OLD, /* with the memory of an earlier time */
     FAULT_CLOCK_BACK,  /* by seconds */
     FAULT_CLOCK_JUMP,  /* by up to an hour, either way */
+    FAULT_DRAWN, /* those before are drawn for each world; the others are of permissions alone */
+    FAULT_DENY_LOCK = FAULT_DRAWN, /* at one server, a client's permission for a lock changes */
+    FAULT_DENY_MESSAGES,           /* or that for messages */
+    FAULT_PROBE,                   /* somebody looks at a key with megabytes */
     FAULT_COUNT
 } sim_fault;
 
@@ -45,13 +49,16 @@ typedef struct plan {
     int dead; /* quiet: so many servers never answer */
     bool dead_stall;
     int clients, actors, locks;
-    bool all_fair;  /* nobody polls, nobody passes on locks among his threads */
-    bool burst;     /* as many servers as may forget at once, otherwise one after the other */
-    bool very_late; /* requests may come when their tombstone is gone */
-    bool fresh;     /* the servers have just been started */
-    bool durable;   /* they never forget, and the clients know it */
-    bool ids;       /* clients reserve ids too */
-    bool scripted;  /* nobody does anything by himself: a scenario says what */
+    bool all_fair;    /* nobody polls, nobody passes on locks among his threads */
+    bool burst;       /* as many servers as may forget at once, otherwise one after the other */
+    bool very_late;   /* requests may come when their tombstone is gone */
+    bool fresh;       /* the servers have just been started */
+    bool durable;     /* they never forget, and the clients know it */
+    bool ids;         /* clients reserve ids too */
+    int observers;    /* of each client; mostly none */
+    bool swarm;       /* actors make asynchronous calls, tens of them at once */
+    bool permissions; /* change, and no other fault happens; see ../permits.h */
+    bool scripted;    /* nobody does anything by himself: a scenario says what */
     int links, local_turns;
     int64_t delay_ns; /* of an ordinary message, up to that */
     int64_t lease_min_ms, lease_max_ms, max_lease_ms;

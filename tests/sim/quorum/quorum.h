@@ -10,10 +10,11 @@
  *   actor.c    what applications do              give_way.c  more of them
  *   ids.c      and what they do to get ids       ids_story.c  and of ids
  *   mutants.c  deliberate bugs that must be caught
+ *   sights.c   how locks stand, for observers
  *
  * What both worlds have: ../clockwork.c (the queue of events, the trace), ../simulator.c (many
- * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients) and ../fence_book.c
- * (whose a fence is).
+ * seeds, the hunt for mutants), ../client_time.c (clocks and timers of clients), ../fence_book.c
+ * (whose a fence is) and ../observers.c (those who watch locks).
  *
  * What must be true: check.c (one holder at a time; what is believed is so at a majority), fences.c
  * (fences and the register that they protect), order.c (who waits is served, in order, by so many
@@ -31,16 +32,21 @@
 #include "clockwork.h"
 #include "core/ids.h"
 #include "fence_book.h"
+#include "observers.h"
+#include "permits.h"
 #include "plan.h"
+#include "prober.h"
 #include "script_edit.h"
 #include "server.h"
 
 enum {
     NODES_MAX = 5,
     CLIENTS_MAX = 10,
-    ACTORS_MAX = 4,  /* of one client */
-    HANDLES_MAX = 8, /* of one client */
-    LOCKS = 2,
+    ACTORS_MAX = 24,  /* of one client: a swarm */
+    USUAL_ACTORS = 4, /* at most, unless it is a swarm */
+    HANDLES_MAX = 40, /* of one client */
+    USUAL_HANDLES = 8,
+    LOCKS = 8,
     NO_OWNER = -1,
     WIRES_MAX = SIM_CONNECTIONS_MAX, /* of one server */
     LINKS_MAX = NODES_MAX * (HF_LINKS_MAX + 1),
@@ -179,6 +185,10 @@ typedef struct client {
     handle handles[HANDLES_MAX];
     actor actors[ACTORS_MAX];
     reserver reserver;
+    sim_permits permits[NODES_MAX]; /* of its user */
+    sim_prober prober;
+    sim_observer observers[OBSERVERS_MAX];
+    bool seeing; /* a callback of an observer runs */
     hf__call close_call;
 } client;
 
@@ -188,6 +198,7 @@ typedef enum event_kind {
     EVENT_WAKE,       /* client: its core's timer */
     EVENT_ACTOR,      /* client, actor: goes on with what it does */
     EVENT_RESERVER,   /* client: goes on to reserve ids */
+    EVENT_SEEN,       /* client: a callback of an observer returns */
     EVENT_RESUME,     /* client */
     EVENT_START,      /* client */
     EVENT_CONNECTED,  /* wire */
@@ -206,7 +217,8 @@ typedef struct sim_lock {
     uint64_t told_threads, told_owner[OWNERS]; /* highest fences */
     int64_t value, acknowledged;               /* of the register */
     uint64_t highest;                          /* fence that the register has seen */
-    int64_t idle_ns; /* since when nobody has it, though somebody waits; 0: it is not so */
+    int64_t idle_ns;   /* since when nobody has it, though somebody waits; 0: it is not so */
+    int64_t shared_ns; /* when a server last had it as that of an owner; 0: none has */
 } sim_lock;
 
 typedef struct sim_reservation { /* a block of ids that was given out */
@@ -231,6 +243,7 @@ typedef struct stats {
     int64_t steps, grants, contended, extends, losses, refusals, unknowns, overlaps, nested, joined;
     int64_t fenced_writes, fenced_refusals, forgetting, rejoined, served_in_order;
     int64_t ids_given, ids_outdated, ids_jumps, ids_unpromised, ids_twice;
+    int64_t sights, sights_missed;
     int64_t messages, messages_max; /* of acquires that were granted */
     int64_t faults[FAULT_COUNT];
 } stats;
@@ -243,11 +256,15 @@ struct world {
     client clients[CLIENTS_MAX];
     sim_lock locks[LOCKS];
     sim_ids ids;
+    sim_sights sights;
+    bool outsider; /* another program uses the locks, and nobody else does */
     uint64_t parties, labels;
     int64_t last_forgot_ns; /* when a server last did; 0: none has */
     int64_t gave_up_ns;     /* when a client last stopped trying to release */
-    int64_t disturbed_ns;   /* when a server last stood still, or a partition held things back */
-    bool healing;           /* no faults any more */
+    int64_t disturbed_ns;   /* the last moment at which a server stood still, or a partition held
+                             * messages back */
+    bool healing;           /* no faults any more, */
+    int64_t healed_ns;      /* since then */
     bool resting;           /* nobody begins anything */
     bool finished;
     stats stats;
@@ -281,7 +298,8 @@ void net_close(world *world, int client, int link); /* by the client */
 void net_send(world *world, int client, int link, const char *bytes, size_t count);
 void net_break(node *node, int wire);
 void net_break_all(node *node, bool clients_learn);
-void net_make_deaf(world *world, int client, int node); /* the subscription */
+void net_make_deaf(world *world, int client, int node);         /* the subscription */
+int net_subscription(const world *world, int client, int node); /* its wire; -1: none */
 void net_hold_back(world *world, int client, int node, bool to_server, int64_t length_ns);
 void net_handle(world *world, sim_event *event);
 
@@ -294,6 +312,7 @@ void client_step(world *world, int index, hf__event *event);
 hf__instant client_now(const world *world, const client *client);
 void client_handle(world *world, const sim_event *event);
 void client_close_all(world *world);
+void client_probe(world *world, int index); /* somebody looks at something large */
 bool client_all_closed(const world *world);
 
 /* actor.c */
@@ -316,6 +335,9 @@ void ids_repeat(world *world, int client, const hf__ids_choice *choice); /* NULL
 void ids_clock_moved(node *node);
 void ids_forgotten(node *node);
 bool ids_all_rest(const world *world); /* nobody is about to reserve some */
+
+/* sights.c */
+void sights_outsider(world *world); /* in the end; observers find it out */
 
 /* nemesis.c */
 void nemesis_act(world *world);

@@ -25,6 +25,7 @@ void world_handle(world *w, sim_event *e)
     case EVENT_WAKE:
     case EVENT_ACTOR:
     case EVENT_RESERVER:
+    case EVENT_SEEN:
     case EVENT_RESUME:
     case EVENT_START:
         client_handle(w, e);
@@ -72,6 +73,8 @@ void world_begin(world *w, uint64_t seed, const plan *p, bool print_trace)
               "seed %llu: %s, %d servers (%d dead), %d clients x %d actors, leases %lld..%lld ms",
               (unsigned long long)seed, kinds[p->kind], p->nodes, p->dead, p->clients, p->actors,
               (long long)p->lease_min_ms, (long long)p->lease_max_ms);
+    w->sights.count = p->observers;
+    w->sights.locks = p->locks;
     begin_nodes(w);
     fences_begin(w);
 }
@@ -99,17 +102,25 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     plan p;
     plan_draw(&p, seed, nodes);
     world_begin(w, seed, &p, print_trace);
+    for (int i = 0; i < p.nodes && p.permissions; i++)
+        prober_put(w->nodes[i].server);
     begin_clients(w);
+    if (p.kind == KIND_QUIET)
+        observers_settle(w, false);
     int64_t bound_ns = MS(3 * p.max_lease_ms + 5000);
     world_run_until(w, p.duration_ns, NULL);
-    world_run_until(w, nemesis_heal(w) + MS(3000), NULL); /* longer than the longest back-off */
+    /* Longer than the longest back-off: of connections, or of messages that were denied. */
+    world_run_until(w, nemesis_heal(w) + MS(p.permissions ? 9000 : 3000), NULL);
     world_run_until(w, w->run.now_ns + bound_ns, all_rest);
     actor_name_late(w, ACTOR_THINKS, "when all is well again");
     if (w->run.failure[0] == '\0' && !ids_all_rest(w))
         world_fail(w, "when all is well again, somebody still reserves ids");
+    observers_settle(w, false);
     actor_finish_round(w);
     world_run_until(w, w->run.now_ns + bound_ns, actor_all_done);
     actor_name_late(w, ACTOR_DONE, "in the last round");
+    if (w->run.failure[0] == '\0' && p.observers > 0)
+        sights_outsider(w);
     client_close_all(w);
     world_run_until(w, w->run.now_ns + MS(20000), client_all_closed);
     if (w->run.failure[0] == '\0' && !client_all_closed(w))
@@ -118,6 +129,8 @@ void world_run(world *w, uint64_t seed, int nodes, bool print_trace)
     if (w->run.failure[0] == '\0')
         leaks_check_end(w);
     fences_end(w);
+    w->stats.sights = w->sights.told;
+    w->stats.sights_missed = w->sights.missed;
 }
 
 void world_free(world *w)
