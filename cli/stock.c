@@ -29,6 +29,7 @@ struct stock_options {
     int64_t keep_ms;
     bool afresh;
     bool restock;
+    bool force;
 };
 
 #define PLACE(field) offsetof(struct stock_options, field)
@@ -48,6 +49,7 @@ static const struct option options[] = {
     {0, "keep", OPTION_TIME, PLACE(keep_ms), "TIME",
      "set: how long orders are remembered; 24h, at least 1m", HF_KEEP_MIN_MS, HF_MS_MAX, 0},
     {0, "afresh", OPTION_FLAG, PLACE(afresh), 0, "set: forget what was sold, and to whom", 0, 0, 0},
+    {0, "force", OPTION_FLAG, PLACE(force), 0, "delete: although reservations are open", 0, 0, 0},
     {0}};
 
 struct task {
@@ -70,6 +72,8 @@ static const char *outcome_of(hf_status status)
         return "limit";
     case HF_EEXPIRED:
         return "expired";
+    case HF_EBUSY:
+        return "reserved";
     default:
         return NULL;
     }
@@ -134,6 +138,13 @@ static int set(struct task *task)
                                .afresh = given->afresh};
     (void)hf_stock_set(task->session.client, task->item, units, &wanted, &error);
     return finish(task, "not set", &error, NULL, NULL);
+}
+
+static int delete_item(struct task *task)
+{
+    hf_error error;
+    (void)hf_stock_delete(task->session.client, task->item, 0, task->given->force, &error);
+    return finish(task, "not deleted", &error, NULL, NULL);
 }
 
 struct count {
@@ -279,7 +290,7 @@ static int cancel(struct task *task)
 
 /* ---- Actions ---- */
 
-enum { FOR_SET = 1, FOR_ORDER = 2, FOR_PUT = 4, FOR_RESERVE = 8 };
+enum { FOR_SET = 1, FOR_ORDER = 2, FOR_PUT = 4, FOR_RESERVE = 8, FOR_DELETE = 16 };
 
 static const struct argument item[] = {{"ITEM", "the name of the item"}, {0}};
 static const struct argument item_units[] = {
@@ -300,9 +311,11 @@ static const struct action {
                {"reserve", item, 1, FOR_ORDER | FOR_RESERVE, reserve},
                {"confirm", item_request, 2, 0, confirm},
                {"cancel", item_request, 2, 0, cancel},
-               {"audit", item, 1, 0, audit}};
+               {"audit", item, 1, 0, audit},
+               {"delete", item, 1, FOR_DELETE, delete_item}};
 
-static const char action_names[] = "one of set, get, take, put, reserve, confirm, cancel and audit";
+static const char action_names[] =
+    "one of set, get, take, put, reserve, confirm, cancel, audit and delete";
 
 static bool words_fit(const struct action *action, int count, char **words)
 {
@@ -325,7 +338,8 @@ static bool options_fit(const struct stock_options *given, const struct action *
                 {"per-user", given->per_user != 0, FOR_SET},
                 {"no-limit", given->no_limit, FOR_SET},
                 {"keep", given->keep_ms != 0, FOR_SET},
-                {"afresh", given->afresh, FOR_SET}};
+                {"afresh", given->afresh, FOR_SET},
+                {"force", given->force, FOR_DELETE}};
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
         if (some[i].used && (some[i].purpose & action->takes) == 0) {
             say_error("stock %s does not take --%s; see --help", action->name, some[i].name);
@@ -369,7 +383,7 @@ static int run(void *arg, int count, char **words)
 
 const struct verb verb_stock = {
     .name = "stock",
-    .usage = "[options] set|get|take|put|reserve|confirm|cancel|audit ITEM [UNITS|REQUEST]",
+    .usage = "[options] set|get|take|put|reserve|confirm|cancel|audit|delete ITEM [UNITS|REQUEST]",
     .summary = "sell what there is, and no more",
     .details =
         "set ITEM UNITS says how many there are in all; get prints how many are available,\n"
@@ -377,9 +391,13 @@ const struct verb verb_stock = {
         "left.\n"
         "reserve sets some aside and prints the request by which they are sold (confirm ITEM\n"
         "REQUEST) or given back (cancel ITEM REQUEST); they come back by themselves when the time\n"
-        "is over. audit counts everything and says whether it adds up. For one server.\n"
+        "is over. audit counts everything and says whether it adds up. delete forgets the item, "
+        "and\n"
+        "refuses to while something is reserved, unless with --force. For one server.\n"
         "Exit code 1: sold out, more than one user may have, too late, or it does not add up.\n"
-        "66: there is no such item, or no such reservation.\n",
+        "66: there is no such item, or no such reservation. 75: not deleted, something is "
+        "reserved;\n"
+        "or not counted, the item changes all the time.\n",
     .table = {options, &session_table},
     .size = sizeof(struct stock_options),
     .run = run,

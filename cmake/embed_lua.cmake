@@ -1,7 +1,7 @@
 # Writes the C file OUTPUT with the scripts of LUA_DIR named in NAMES (in the order of
 # hf__script_id), and each as OUTPUT.NAME.lua: EVALSHA knows a script by the SHA-1 of its bytes. A
 # line "-- include NAME" stands for the text of NAME.lua; other lines that are comments are left out,
-# because every new connection sends the scripts to its server.
+# and so is what lines are indented by, because every new connection sends the scripts to its server.
 set(arrays "")
 set(table "")
 foreach(name IN LISTS NAMES)
@@ -13,7 +13,7 @@ foreach(name IN LISTS NAMES)
         string(REGEX MATCH "\n *-- include ([a-z_]+)\n" line "${text}")
     endwhile()
     string(REGEX REPLACE "\n *--[^\n]*" "" text "\n${text}")
-    string(REGEX REPLACE "\n\n+" "\n" text "${text}")
+    string(REGEX REPLACE "\n[\n ]+" "\n" text "${text}")
     string(SUBSTRING "${text}" 1 -1 text)
     file(WRITE "${OUTPUT}.${name}.lua" "${text}")
     file(READ "${OUTPUT}.${name}.lua" hex HEX)

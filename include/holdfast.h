@@ -464,7 +464,9 @@ HF_API hf_status hf_acquire(hf_client *client, const char *name, const hf_acquir
  *               a majority did not have it any more
  *   HF_EUNKNOWN, HF_EUNAVAILABLE, HF_EDENIED, HF_EUNSAFE, HF_ESERVER, HF_ENOMEM
  *               the server did not confirm; the client goes on trying in the background until the
- *               lease is over
+ *               lease is over. HF_EUNKNOWN also: the answer was lost, and the lock was gone when the
+ *               client sent the release again. The first copy has released it, or it was lost
+ *               before; nobody can tell
  *   HF_ECLOSED  freed; hf_close() has released it
  *   HF_EFORKED  freed; it is the parent's
  * The one exception: HF_EDEADLK from inside a callback, where nothing is done and the hold stays.

@@ -70,6 +70,18 @@ typedef struct hf_stock_options {
 HF_API hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
                               const hf_stock_options *options, hf_error *error);
 
+/* Deletes an item, with what was sold and by whom. What is left of it at the server, its requests,
+ * ends by itself when they need not be remembered any more: until then a request that was served
+ * before is not served again, also if the item is set again.
+ *   HF_OK         it is gone
+ *   HF_EBUSY      reservations are open, and `force` is not set; nothing was done
+ *   HF_EMISSING   there is no such item
+ *   HF_ESTALE     somebody else has begun it again just now; nothing was done
+ *   HF_EUNKNOWN   it may have been done; look, and try again
+ * With `force` open reservations end, and cannot be confirmed. name_length 0: up to the NUL. */
+HF_API hf_status hf_stock_delete(hf_client *client, const char *item, size_t name_length,
+                                 bool force, hf_error *error);
+
 typedef struct hf_stock_state {
     int64_t total;
     int64_t available;
@@ -95,8 +107,10 @@ typedef struct hf_stock_report {
                    */
 } hf_stock_report;
 
-/* Counts everything. Takes the server a moment for each ten thousand reservations and users, during
- * which it does nothing else. HF_OK: *report is filled, also if it does not add up. HF_EMISSING. */
+/* Counts everything. The server counts up to about a thousand reservations and four thousand users
+ * in one step. An item with more is counted in several steps, between which others are served; if
+ * it changes meanwhile the count begins again. HF_OK         *report is filled, also if it does not
+ * add up HF_EBUSY      a large item that changed each time; try again when fewer buy HF_EMISSING */
 HF_API hf_status hf_stock_audit(hf_client *client, const char *item, size_t name_length,
                                 hf_stock_report *report, hf_error *error);
 

@@ -13,7 +13,7 @@
 #include "core/fail.h"
 #include "net/socket.h"
 
-enum { FENCE_KEEP_MS = 3600 * 1000, LINKS_OF_ONE = 4, LINKS_OF_EACH = 1 };
+enum { LINKS_OF_ONE = 4, LINKS_OF_EACH = 1 };
 
 static void free_client(hf_client *client)
 {
@@ -185,7 +185,7 @@ static hf_status start(hf_client *client, const hf_client_options *options, hf_e
                  .reply_timeout = hf__span_ms(options->reply_timeout_ms),
                  .call_timeout = hf__span_ms(options->call_timeout_ms),
                  .side_prefix = hf__slice_text(client->side_prefix),
-                 .fence_keep = hf__span_ms(FENCE_KEEP_MS),
+                 .fence_keep = hf__span_ms(HF__FENCE_KEEP_MS),
                  .max_lease = hf__span_ms(options->max_lease_ms),
                  .drift_ppm = options->drift_ppm,
                  .drift = hf__span_ms(options->drift_ms),

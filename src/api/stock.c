@@ -8,6 +8,9 @@
 #include "api/client.h"
 #include "core/fail.h"
 #include "core/stock.h"
+#include "net/clock.h"
+
+enum { AUDIT_TRIES = 20 }; /* of one that is too large to be counted in one step */
 
 typedef struct task { /* one call */
     hf_client *client;
@@ -87,26 +90,36 @@ static hf_status ask(const task *call, hf__query *query, int64_t *left, hf_error
     return status;
 }
 
-static hf_status look(const task *call, bool count, hf_stock_report *report, hf__answer *answer,
-                      hf_error *error)
+static hf_status look(const task *call, hf_stock_state *state, hf__answer *answer, hf_error *error)
 {
-    hf__query *query = hf__stock_look(&call->item, count);
+    hf__stock_count count = {0};
+    hf__query *query = hf__stock_look(&call->item);
     hf_status status = hf__client_run(call->client, query, answer, error);
-    return status == HF_OK ? hf__stock_look_outcome(&answer->numbers, report, error) : status;
+    if (status == HF_OK)
+        status = hf__stock_look_outcome(&answer->numbers, &count, error);
+    *state = count.report.state;
+    return status;
+}
+
+/* What is replaced or deleted must be what was there when that was asked for: a message that comes
+ * late must not empty the shelf a second time. `answer` is freed by the caller. */
+static hf_status look_who_began(const task *call, hf__answer *answer, hf__slice *begun,
+                                hf_error *error)
+{
+    hf_stock_state state;
+    hf_status status = look(call, &state, answer, error);
+    *begun = (hf__slice){hf__buffer_front(&answer->value), hf__buffer_length(&answer->value)};
+    if (status == HF_EMISSING)
+        *begun = HF__SLICE("");
+    return status;
 }
 
 /* ---- An item ---- */
 
-/* What is begun again must be what was there when it was asked for: a message that comes late must
- * not empty the shelf a second time. */
 static hf_status set_afresh(const task *call, hf__stock_plan *plan, hf_error *error)
 {
     hf__answer before = {0};
-    hf_stock_report report;
-    hf_status status = look(call, false, &report, &before, error);
-    plan->begun = (hf__slice){hf__buffer_front(&before.value), hf__buffer_length(&before.value)};
-    if (status == HF_EMISSING)
-        plan->begun = HF__SLICE("");
+    hf_status status = look_who_began(call, &before, &plan->begun, error);
     if (status == HF_OK || status == HF_EMISSING)
         status = ask(call, hf__stock_set(&call->item, plan), NULL, error);
     hf__buffer_free(&before.value);
@@ -146,37 +159,76 @@ hf_status hf_stock_set(hf_client *client, const char *item, int64_t units,
     return ask(&call, hf__stock_set(&call.item, &plan), NULL, error);
 }
 
-static hf_status look_once(hf_client *client, const char *item, size_t name_length, bool count,
-                           hf_stock_report *report, hf_error *error)
+hf_status hf_stock_delete(hf_client *client, const char *item, size_t name_length, bool force,
+                          hf_error *error)
 {
     HF__VISIT(client);
     task call;
-    hf__answer answer = {0};
+    hf__slice begun;
+    hf__answer before = {0};
     hf_status status = begin(&call, client, item, name_length, error);
     if (status == HF_OK)
-        status = look(&call, count, report, &answer, error);
-    hf__buffer_free(&answer.value);
+        status = look_who_began(&call, &before, &begun, error);
+    if (status == HF_OK)
+        status = ask(&call, hf__stock_delete(&call.item, begun, force), NULL, error);
+    hf__buffer_free(&before.value);
     return status;
 }
 
 hf_status hf_stock_get(hf_client *client, const char *item, size_t name_length,
                        hf_stock_state *state, hf_error *error)
 {
-    hf_stock_report report;
+    task call;
+    hf_stock_state seen;
+    hf__answer answer = {0};
     if (state == NULL)
         return hf__fail(error, HF_EINVAL, "state is NULL");
-    hf_status status = look_once(client, item, name_length, false, &report, error);
+    hf_status status = begin(&call, client, item, name_length, error);
     if (status == HF_OK)
-        *state = report.state;
+        status = look(&call, &seen, &answer, error);
+    if (status == HF_OK)
+        *state = seen;
+    hf__buffer_free(&answer.value);
     return status;
 }
 
+/* ---- Counting ---- */
+
+static hf_status count_page(const task *call, hf__stock_count *count, hf__instant ends,
+                            hf_error *error)
+{
+    hf__answer answer = {0};
+    hf__query *query = hf__stock_look_at_page(&call->item, count);
+    hf_status status = hf__client_run_until(call->client, query, &answer, ends, error);
+    if (status == HF_OK)
+        status = hf__stock_look_outcome(&answer.numbers, count, error);
+    hf__buffer_free(&answer.value);
+    return status;
+}
+
+/* A page is one step at the server. If the item has changed between two of them the count begins
+ * again: several times, for a sale has its pauses, but not for ever. */
 hf_status hf_stock_audit(hf_client *client, const char *item, size_t name_length,
                          hf_stock_report *report, hf_error *error)
 {
+    task call;
+    hf__stock_count count = {0};
+    int left = AUDIT_TRIES;
     if (report == NULL)
         return hf__fail(error, HF_EINVAL, "report is NULL");
-    return look_once(client, item, name_length, true, report, error);
+    hf_status status = begin(&call, client, item, name_length, error);
+    if (status != HF_OK)
+        return status;
+    hf__instant ends = hf__after(hf__clock_now(), hf__span_ms(client->call_timeout_ms));
+    while (status == HF_OK && !hf__stock_is_counted(&count) && left > 0) {
+        status = count_page(&call, &count, ends, error);
+        left -= !count.begun;
+    }
+    if (status == HF_OK && left == 0)
+        return hf__fail(error, HF_EBUSY, "the item changes while its users are counted");
+    if (status == HF_OK)
+        *report = count.report;
+    return status;
 }
 
 /* ---- Selling ---- */

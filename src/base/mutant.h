@@ -37,6 +37,8 @@ enum {
     HF__MUTANT_TURN_OWNER,        /* local hand-over from and to holds with an owner */
     HF__MUTANT_TURN_LATE,         /* local hand-over for ever */
     HF__MUTANT_TURN_FENCE,        /* local hand-over with the same fence */
+    HF__MUTANT_RANGE_KEPT,        /* fences that nobody has had are not given back */
+    HF__MUTANT_UNKNOWN_RELEASED,  /* a release that found nothing when repeated has succeeded */
     HF__MUTANT_ATTACH_RELEASES,   /* an attach that fails releases the lock */
     HF__MUTANT_ATTACH_EARLY,      /* deadline of an attached hold from the reply */
     HF__MUTANT_DETACH_FORGETS,    /* a token does not say that a copy may be late */
@@ -48,7 +50,6 @@ enum {
     HF__MUTANT_DENIED_FOR_LIFE,   /* a subscription that was denied is not tried again */
     HF__MUTANT_SIGHT_OLD,         /* observers: a message with an older fence is told */
     HF__MUTANT_SIGHT_HASTY,       /* a look is believed before the messages from before are in */
-    HF__MUTANT_SIGHT_AGAIN,       /* a late look tells a grant again whose end was told */
     HF__MUTANT_SIGHT_DROPPED,     /* what could not be kept is not told as missed */
     HF__MUTANT_SIGHT_USURPED,     /* a holder without a fence is taken for the one before */
     HF__MUTANT_LOOK_ONCE,         /* an observer looks when a lease is over, and never else */

@@ -7,6 +7,11 @@
  * lease after the server's grant, and not when somebody elsewhere has been passed over for
  * PATIENCE_MS.
  *
+ * Fences are microseconds of the server's clock, and must not run away from it. So a contender asks
+ * for a few more than the last grant here has used, never for all that might be; a turn is taken
+ * only when so many microseconds have passed since the grant; and a release gives back those that
+ * nobody has had (not on a quorum).
+ *
  * A hold is what the server knows (key, value, deadline, fences); what a caller brings along (call,
  * listener, thread, wishes about renewal) can be swapped between two holds of one lock. So a grant
  * that passes on stays where it is, and so does the place in the queue of a contender whose call
@@ -18,7 +23,7 @@
 #include "base/mutant.h"
 #include "core/state.h"
 
-enum { PATIENCE_MS = 20, LEASE_DIVISOR = 3 };
+enum { PATIENCE_MS = 20, LEASE_DIVISOR = 3, MORE_TURNS = 8, NS_PER_FENCE = 1000 };
 
 /* ---- Cohorts ---- */
 
@@ -101,6 +106,14 @@ static hf__instant turns_end(const hf__cohort *cohort)
     return hf__earlier(ends, hf__after(cohort->passed, hf__span_ms(PATIENCE_MS)));
 }
 
+/* The clock of the server has passed the next fence, if it was not behind the first one. */
+static bool clock_allows(const hf__cohort *cohort)
+{
+    const hf_hold *front = cohort->front;
+    int64_t passed_ns = hf__between(cohort->began, front->core->now).ns;
+    return passed_ns >= (int64_t)cohort->turns * NS_PER_FENCE;
+}
+
 /* Whether it may still be. */
 static bool may_turn(const hf__cohort *cohort)
 {
@@ -109,7 +122,7 @@ static bool may_turn(const hf__cohort *cohort)
         return false;
     hf__instant now = front->core->now;
     bool lasts = LEASE_DIVISOR * hf__hold_remaining(front, now).ns >= front->lease.ns;
-    return cohort->turns < (unsigned)front->core->config.local_turns &&
+    return cohort->turns < (unsigned)front->core->config.local_turns && clock_allows(cohort) &&
            hf__before(now, turns_end(cohort)) && (lasts || HF__MUTANT(TURN_LATE)) &&
            !front->revoked && atomic_load(&front->state) == HF_SAFE;
 }
@@ -213,12 +226,16 @@ bool hf__cohort_hand_over(hf_hold *hold, hf__call *call)
 
 /* ---- Standing for the others ---- */
 
-/* Many fences are asked for if there is anybody to pass them on to. */
+/* Several fences are asked for if there is anybody to pass them on to. */
 static void contend(hf__cohort *cohort, hf_hold *hold)
 {
     bool crowded = cohort->front != NULL || cohort->waiting.count > 0;
+    unsigned most = (unsigned)hold->core->config.local_turns;
+    unsigned turns = cohort->turns + MORE_TURNS;
+    if (HF__MUTANT(RANGE_KEPT))
+        turns = most = UINT16_MAX - 1;
     hold->cohort = cohort;
-    hold->range = (unsigned short)(crowded ? 1 + hold->core->config.local_turns : 1);
+    hold->range = (unsigned short)(crowded ? 1 + (turns < most ? turns : most) : 1);
     cohort->contender = hold;
 }
 

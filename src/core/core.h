@@ -38,6 +38,8 @@ typedef enum hf__check_kind {
     HF__CHECK_KINDS
 } hf__check_kind;
 
+enum { HF__FENCE_KEEP_MS = 3600 * 1000 }; /* as src/lua has it where nobody says another time */
+
 typedef struct hf__config {
     const hf__url *servers; /* one, or those of a quorum; must outlive the core */
     int server_count;
@@ -59,7 +61,7 @@ typedef struct hf__config {
 
 /* ---- Calls: what the application asks for ---- */
 
-enum { HF__NUMBERS_MAX = 12 };
+enum { HF__NUMBERS_MAX = 16 };
 
 typedef struct hf__numbers { /* what a script of an errand says */
     int count;               /* 0: nothing */

@@ -2,7 +2,8 @@
 /* Giving a majority back. Each vote is released at its own server; what the release comes to is
  * certain as soon as a majority has said so, and the others go on by themselves. A hold that was
  * given back while it was valid is lost only if so many servers did not have it any more that it
- * cannot have had a majority. */
+ * cannot have had a majority. Where only servers can decide that were asked twice, and had nothing
+ * the second time, the outcome is unknown. */
 #include "core/fail.h"
 #include "core/quorum.h"
 
@@ -28,15 +29,21 @@ static void check_release(hf_hold *main)
     for (int i = 0; i < n; i++)
         count[main->ballot->words[i]]++;
     int unheard = count[HF__UNHEARD] + count[HF__UNANSWERED];
-    int free = n - count[HF__NO_WORD] - unheard - count[HF__NOT_RELEASED];
+    int perhaps = count[HF__PERHAPS_RELEASED];
+    int free = n - count[HF__NO_WORD] - unheard - count[HF__NOT_RELEASED] - perhaps;
     int late = count[HF__NOT_RELEASED] == 0 ? count[HF__RELEASED_LATE] : 0;
     if (count[HF__RELEASED] + late >= quorum)
         finish_release(main, HF_OK, "");
     else if (count[HF__NOT_RELEASED] > 0 &&
-             count[HF__RELEASED] + count[HF__NO_WORD] + unheard < quorum)
+             count[HF__RELEASED] + count[HF__NO_WORD] + unheard + perhaps < quorum)
         finish_release(main, HF_ELOST, "the lock was taken away before the release");
     else if (count[HF__NO_WORD] == 0 && free >= quorum)
         finish_release(main, HF_OK, "");
+    else if (count[HF__NO_WORD] == 0 && perhaps > 0 &&
+             free + count[HF__UNANSWERED] + perhaps >= quorum)
+        finish_release(main, HF_EUNKNOWN,
+                       "answers to the release were lost, and the lock was gone when it was sent "
+                       "again: released by the first copies, or lost before");
     else if (count[HF__NO_WORD] == 0 && free + count[HF__UNANSWERED] >= quorum)
         finish_release(main, HF_EUNKNOWN, "too few of the servers can be reached to tell");
     else if (count[HF__NO_WORD] == 0)
@@ -50,13 +57,16 @@ void hf__handback_unheard(hf_hold *main, int server, bool was_asked)
     check_release(main);
 }
 
-void hf__handback_released(hf_hold *main, int server, bool released)
+void hf__handback_released(hf_hold *main, int server, hf__outcome outcome)
 {
+    static const unsigned char words[] = {[HF__RELEASE_DONE] = HF__RELEASED,
+                                          [HF__RELEASE_LOST] = HF__NOT_RELEASED,
+                                          [HF__RELEASE_UNKNOWN] = HF__PERHAPS_RELEASED};
     unsigned char *word = &main->ballot->words[server];
     if (*word == HF__ASKED_FOR)
-        *word = released ? HF__RELEASED_LATE : HF__NEVER_HELD;
+        *word = outcome == HF__RELEASE_DONE ? HF__RELEASED_LATE : HF__NEVER_HELD;
     else
-        *word = released ? HF__RELEASED : HF__NOT_RELEASED;
+        *word = words[outcome];
     check_release(main);
 }
 

@@ -31,18 +31,29 @@ size_t hf__side_key(char *place, hf__slice prefix, char letter, hf__slice key, u
     return hf__side_key_tagged(place, prefix, letter, key, hf__slot_tags[slot]);
 }
 
-size_t hf__side_key_tagged(char *place, hf__slice prefix, char letter, hf__slice key, uint32_t tag)
+/* Returns where it ends. */
+static char *put_tag(char *place, hf__slice prefix, char letter, uint32_t tag)
 {
     char *end = hf__slice_put(place, prefix);
-    size_t last = key.length - 1;
-    if (HF__MUTANT(SIDE_KEYS_SHARED) && last > 1 && key.bytes[0] == '{' && key.bytes[last] == '}')
-        key = (hf__slice){key.bytes + 1, key.length - 2};
     memcpy(end, "hf:?:{", 6);
     end[LETTER_AT] = letter;
     end += 6;
     end += hf__digits(end, tag);
     *end++ = '}';
-    return (size_t)(hf__slice_put(end, key) - place);
+    return end;
+}
+
+size_t hf__side_key_tagged(char *place, hf__slice prefix, char letter, hf__slice key, uint32_t tag)
+{
+    size_t last = key.length - 1;
+    if (HF__MUTANT(SIDE_KEYS_SHARED) && last > 1 && key.bytes[0] == '{' && key.bytes[last] == '}')
+        key = (hf__slice){key.bytes + 1, key.length - 2};
+    return (size_t)(hf__slice_put(put_tag(place, prefix, letter, tag), key) - place);
+}
+
+size_t hf__slot_key(char *place, hf__slice prefix, uint32_t tag)
+{
+    return (size_t)(put_tag(place, prefix, 'm', tag) - place);
 }
 
 void hf__side_key_change(char *place, hf__slice prefix, char letter)

@@ -26,6 +26,8 @@ size_t hf__side_key(char *place, hf__slice prefix, char letter, hf__slice key, u
 
 /* The same with T itself, for those who need it often: the table is large, and cold. */
 size_t hf__side_key_tagged(char *place, hf__slice prefix, char letter, hf__slice key, uint32_t tag);
+/* The same for the mark of a slot, which all its locks share: "<prefix>hf:m:{T}". */
+size_t hf__slot_key(char *place, hf__slice prefix, uint32_t tag);
 /* Makes the side key there that of another letter. */
 void hf__side_key_change(char *place, hf__slice prefix, char letter);
 

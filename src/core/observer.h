@@ -25,6 +25,7 @@ struct hf_observer {
     bool held;
     uint64_t fence;
     hf_holder holder;
+    bool suspected;      /* another program has it, and not that holder: to be looked at again */
     hf_sight granted;    /* the last that was heard before the first look; no fence: none */
     hf_sight ended_last; /* the same */
     uint64_t pending;    /* number of the PING after which to believe the last look; 0: none */

@@ -14,7 +14,7 @@
 #include "core/name.h"
 #include "core/state.h"
 
-enum { LETTERS = 4, WORDS_MAX = 5 + LETTERS, SHOWN_MAX = 60, LIST_MAX = 150 };
+enum { LETTERS = 4, SIDES = LETTERS + 1, WORDS_MAX = 5 + SIDES, SHOWN_MAX = 60, LIST_MAX = 150 };
 
 static const char letters[] = "qfwh"; /* of the side keys */
 
@@ -57,7 +57,7 @@ bool hf__permit_ask_commands(const hf__request *request, hf__buffer *out)
 
 static bool ask_keys(const hf__request *request, hf__buffer *out)
 {
-    char side[LETTERS][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
+    char side[SIDES][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
     hf__slice words[WORDS_MAX];
     unsigned slot;
     hf__slice key = key_of(request, &slot);
@@ -66,6 +66,10 @@ static bool ask_keys(const hf__request *request, hf__buffer *out)
     for (int i = 0; i < LETTERS; i++) {
         size_t length = hf__side_key(side[i], prefix, letters[i], key, slot);
         words[count++] = (hf__slice){side[i], length};
+    }
+    if (!hf__is_quorum(hf__request_link(request)->core)) {
+        size_t length = hf__slot_key(side[LETTERS], prefix, hf__slot_tags[slot]);
+        words[count++] = (hf__slice){side[LETTERS], length};
     }
     return hf__resp_encode(out, words, count);
 }

@@ -10,7 +10,7 @@
 #include "core/name.h"
 #include "core/state.h"
 
-enum { WORDS_MAX = 12, NUMBER_MAX = 20, SIDE_KEYS_MAX = 4, SCAN_COUNT = 200 };
+enum { WORDS_MAX = 13, NUMBER_MAX = 20, SIDE_KEYS_MAX = 5, SCAN_COUNT = 200 };
 
 /* ---- Questions ---- */
 
@@ -71,12 +71,19 @@ static bool encode_script(const hf__part *part, hf__buffer *out)
     words[count++] = whole ? HF__SLICE("EVAL") : HF__SLICE("EVALSHA");
     words[count++] = whole ? (hf__slice){script->body, script->length}
                            : (hf__slice){script->sha1, sizeof(script->sha1) - 1};
-    words[count++] = number_word(numbers[3], 1 + strlen(letters));
+    size_t sides = strlen(letters);
+    bool names_slot = part->kind == HF__QUERY_BREAK && !hf__is_quorum(query->core);
+    words[count++] = number_word(numbers[3], 1 + sides + names_slot);
     words[count++] = key;
-    for (size_t i = 0; letters[i] != '\0'; i++) {
+    for (size_t i = 0; i < sides; i++) {
         size_t length =
             hf__side_key(side[i], query->core->config.side_prefix, letters[i], key, query->slot);
         words[count++] = (hf__slice){side[i], length};
+    }
+    if (names_slot) {
+        size_t length =
+            hf__slot_key(side[sides], query->core->config.side_prefix, hf__slot_tags[query->slot]);
+        words[count++] = (hf__slice){side[sides], length};
     }
     count += put_arguments(part, words + count, numbers);
     return hf__resp_encode(out, words, count);

@@ -87,7 +87,7 @@ void hf__queue_leave(hf_hold *hold)
 
 /* Only with a subscription that is confirmed, at the same server process: otherwise it would be
  * taken for dead, and skipped. Or where there can be none: then it says so. */
-static bool may_queue(const hf_hold *hold)
+bool hf__queue_admits(const hf_hold *hold)
 {
     if (hold->call == NULL || !queues(hold->call))
         return false;
@@ -115,7 +115,7 @@ static uint64_t first_copy(const hf_hold *hold)
 uint64_t hf__queue_number_copy(hf_hold *hold)
 {
     hf__place *place = &hold->place;
-    if (!may_queue(hold))
+    if (!hf__queue_admits(hold))
         return 0;
     place->copy = place->copy > 0 ? place->copy + 1 : first_copy(hold);
     hold->core->copies = place->copy;

@@ -42,9 +42,10 @@ typedef enum hf__release_word {
     HF__ASKED_FOR,     /* the same, but it may have granted it by now, */
     HF__RELEASED_LATE, /* and had */
     HF__RELEASED,
-    HF__UNHEARD,      /* cannot be reached, */
-    HF__UNANSWERED,   /* and may have been, by a copy */
-    HF__NOT_RELEASED, /* it did not have it any more */
+    HF__UNHEARD,          /* cannot be reached, */
+    HF__UNANSWERED,       /* and may have been, by a copy */
+    HF__NOT_RELEASED,     /* it did not have it any more, */
+    HF__PERHAPS_RELEASED, /* unless by a first copy of the release */
     HF__RELEASE_WORDS
 } hf__release_word;
 

@@ -4,8 +4,9 @@
  *
  * "Lost" is said when the deadline had passed before the release was asked for, and when the server
  * does not know the hold although no copy of the release has gone unanswered. If one has, and the
- * next finds nothing, the first one did it; unless another server process answered, which may have
- * forgotten the lock long before. */
+ * next finds nothing, that one may have done it, or somebody else took the lock away before: the
+ * outcome is unknown, unless the server still has the fence of the hold, which every release takes
+ * away. Another server process may have forgotten the lock long before. */
 #include <string.h>
 
 #include "base/mutant.h"
@@ -13,6 +14,7 @@
 #include "core/state.h"
 
 enum { RETRY_MS = 100, RETRY_FINAL_MS = 1000, LONG_US = 500 };
+enum { RELEASED = 1, FENCE_THERE = 2 }; /* what the script says; see src/lua/release.lua */
 
 static hf__request *request_of(hf_hold *hold)
 {
@@ -171,24 +173,51 @@ void hf__release_timer(hf_hold *hold)
         hf__link_submit(request_of(hold));
 }
 
+static bool is_broken(const hf_hold *hold, int64_t word)
+{
+    return hold->fence > 0 && word <= -(int64_t)hold->fence;
+}
+
+/* What the server's word comes to. */
+static hf__outcome outcome_of(hf_hold *hold, int64_t word)
+{
+    bool repeated = request_of(hold)->unanswered && hold->run == hold->link->run;
+    if (word == RELEASED)
+        return HF__RELEASE_DONE;
+    if (word == FENCE_THERE || is_broken(hold, word) || !repeated)
+        return HF__RELEASE_LOST;
+    return HF__MUTANT(UNKNOWN_RELEASED) ? HF__RELEASE_DONE : HF__RELEASE_UNKNOWN;
+}
+
+static void tell_lost(hf_hold *hold, int64_t word)
+{
+    const char *text = "the lock was taken away before the release";
+    if (is_broken(hold, word))
+        text = hf_reason_text(HF_REASON_BROKEN);
+    else if (hold->run != hold->link->run)
+        text = "the server restarted and may have lost the lock";
+    hf__release_end_call(hold, HF_ELOST, text);
+}
+
 bool hf__release_answered(hf_hold *hold, const hf__reply *reply)
 {
-    if (reply->kind != HF__REPLY_INTEGER || reply->integer > 1)
+    if (reply->kind != HF__REPLY_INTEGER || reply->integer > FENCE_THERE)
         return false;
-    bool same_server = hold->run == hold->link->run;
-    bool broken = hold->fence > 0 && reply->integer <= -(int64_t)hold->fence;
-    bool released = reply->integer == 1 || (request_of(hold)->unanswered && same_server && !broken);
-    hf__stats_released(hold, released, broken ? HF_REASON_BROKEN : HF_REASON_GONE);
+    int64_t word = reply->integer;
+    hf__outcome outcome = outcome_of(hold, word);
+    if (outcome != HF__RELEASE_UNKNOWN)
+        hf__stats_released(hold, outcome == HF__RELEASE_DONE,
+                           is_broken(hold, word) ? HF_REASON_BROKEN : HF_REASON_GONE);
     if (hold->vote != NULL)
-        hf__vote_released(hold, released);
-    if (released)
+        hf__vote_released(hold, outcome);
+    if (outcome == HF__RELEASE_DONE)
         hf__release_end_call(hold, HF_OK, "");
-    else if (broken)
-        hf__release_end_call(hold, HF_ELOST, hf_reason_text(HF_REASON_BROKEN));
+    else if (outcome == HF__RELEASE_LOST)
+        tell_lost(hold, word);
     else
-        hf__release_end_call(hold, HF_ELOST,
-                             same_server ? "the lock was taken away before the release"
-                                         : "the server restarted and may have lost the lock");
+        hf__release_end_call(hold, HF_EUNKNOWN,
+                             "the answer to the release was lost, and the lock was gone when it "
+                             "was sent again: released by the first copy, or lost before");
     hf__hold_over(hold);
     return true;
 }

@@ -15,9 +15,7 @@
 
 enum {
     NUMBER_MAX = 20,
-    FIXED_BYTES = 200, /* more than the words of a call that do not depend on names */
-    KEYS_MAX = 5,
-    ARGUMENTS_MAX = 8
+    FIXED_BYTES = 200 /* more than the words of a call that do not depend on names */
 };
 
 static const struct {
@@ -75,155 +73,9 @@ void hf__request_settle(hf__request *request)
 
 /* ---- On the wire ---- */
 
-/* How long the fence must be remembered: longer than any lease lasts. */
-static hf__span fence_keep(const hf_hold *hold)
-{
-    hf__span keep = hold->core->config.fence_keep;
-    hf__span twice = {2 * hold->longest_lease.ns};
-    return keep.ns > twice.ns ? keep : twice;
-}
-
-/* The server need not be told to keep the fence with every renewal, if it is told early enough: the
- * next renewal comes within half of that time. */
-bool hf__request_is_plain(const hf_hold *hold)
-{
-    hf__span quarter = {fence_keep(hold).ns / 4};
-    return hold->owner_length == 0 && hold->extends.count == 0 && !hold->look_closer &&
-           !hf__vote_is_raising(hold) &&
-           hf__before(hold->core->now, hf__after(hold->fence_kept, quarter));
-}
-
 static bool is_refresh(const hf__request *request)
 {
     return request->kind == HF__REQUEST_RENEW && hf__request_is_plain(hf__request_hold(request));
-}
-
-/* The first `count` of these letters. */
-static void put_side_keys(hf__buffer *out, const char *letters, size_t count, const hf_hold *hold)
-{
-    char side[HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
-    hf__slice prefix = hold->core->config.side_prefix;
-    size_t length = hf__side_key_tagged(side, prefix, letters[0], hf__hold_key(hold), hold->tag);
-    for (size_t i = 0; i < count; i++) {
-        hf__side_key_change(side, prefix, letters[i]);
-        hf__resp_word(out, (hf__slice){side, length});
-    }
-}
-
-/* The letters of the side keys that a script takes behind the lock itself: q queue, f fence, w
- * notes, h holders. Renewals and confirmations name the holders only with an owner. */
-static const char *const side_letters[HF__REQUEST_KINDS] = {"qfwh", "qfwh", "fwh", "h"};
-
-static size_t side_key_count(const hf__request *request)
-{
-    static const size_t counts[HF__REQUEST_KINDS] = {4, 4, 2, 0};
-    bool owned = hf__request_hold(request)->owner_length > 0;
-    return counts[request->kind] + (owned && request->kind >= HF__REQUEST_RENEW);
-}
-
-static void put_keys(const hf__request *request, hf__buffer *out)
-{
-    const hf_hold *hold = hf__request_hold(request);
-    hf__resp_word(out, hf__hold_key(hold));
-    put_side_keys(out, side_letters[request->kind], side_key_count(request), hold);
-}
-
-static void put_number(hf__buffer *out, uint64_t value)
-{
-    char number[NUMBER_MAX];
-    hf__resp_word(out, (hf__slice){number, hf__digits(number, value)});
-}
-
-static void put_ms(hf__buffer *out, hf__span span)
-{
-    put_number(out, (uint64_t)hf__span_to_ms(span));
-}
-
-/* What follows it is for quorums only. */
-static void put_owner(const hf_hold *hold, hf__buffer *out)
-{
-    if (hold->owner_length > 0 || hold->vote != NULL)
-        hf__resp_word(out, hf__hold_owner(hold));
-}
-
-/* -1: it queues, and no message can tell it of its grant. */
-static void put_copy(hf_hold *hold, hf__buffer *out)
-{
-    uint64_t copy = hf__queue_number_copy(hold);
-    if (copy > 0 && hold->link->server->push_denied)
-        hf__resp_word(out, HF__SLICE("-1"));
-    else
-        put_number(out, copy);
-}
-
-static void put_acquire(hf_hold *hold, hf__buffer *out)
-{
-    hf__resp_word(out, hf__hold_value(hold));
-    put_ms(out, hold->lease);
-    put_ms(out, fence_keep(hold));
-    put_number(out, hold->range);
-    put_copy(hold, out);
-    put_owner(hold, out);
-    if (hold->vote == NULL)
-        return;
-    put_number(out, hf__vote_proposal(hold));
-    put_number(out, hf__vote_ticket(hold));
-}
-
-static void put_release(hf_hold *hold, hf__buffer *out)
-{
-    bool may_be_late = hold->copy_lost && !HF__MUTANT(NO_TOMBSTONE) &&
-                       !(HF__MUTANT(TOMB_CANCEL) && hold->fence > 0);
-    hf__resp_word(out, hf__hold_value(hold));
-    /* Whoever takes up a hold may have asked for less than the acquire did. */
-    put_ms(out, may_be_late ? hold->longest_lease : hf__span_ms(0));
-    put_ms(out, fence_keep(hold));
-    put_owner(hold, out);
-    if (hold->vote != NULL)
-        put_number(out, hf__vote_proposal(hold));
-}
-
-static void put_confirm(hf_hold *hold, hf__buffer *out)
-{
-    hf__resp_word(out, hf__hold_value(hold));
-    put_ms(out, hold->lease);
-    put_owner(hold, out);
-}
-
-/* For the first call that waits; what the watchdog wants is asked for along with it. */
-static void put_renew(hf_hold *hold, hf__buffer *out)
-{
-    const hf__node *first = hf__list_first(&hold->extends);
-    hold->asked = hold->lease;
-    hold->asked_to_keep = true;
-    if (first != NULL) {
-        hf__span wanted = HF__ENTRY(first, hf__call, node)->lease;
-        if (wanted.ns > hold->lease.ns || hold->watch.interval.ns == 0)
-            hold->asked = wanted;
-    }
-    hf__resp_word(out, hf__hold_value(hold));
-    put_ms(out, hold->asked);
-    put_ms(out, fence_keep(hold));
-    hf__resp_word(out, hf__hold_owner(hold));
-    bool raising = hf__vote_is_raising(hold);
-    put_number(out, hold->attaching || raising ? hold->fence_top : 0);
-    if (raising)
-        hf__vote_raise_sent(hold);
-}
-
-static size_t argument_count(const hf__request *request)
-{
-    static const size_t counts[HF__REQUEST_KINDS] = {5, 3, 5, 2}, on_quorum[] = {8, 5, 5};
-    const hf_hold *hold = hf__request_hold(request);
-    if (hold->vote != NULL)
-        return on_quorum[request->kind];
-    return counts[request->kind] + (hold->owner_length > 0 && request->kind != HF__REQUEST_RENEW);
-}
-
-static size_t bytes_of(const hf_hold *hold)
-{
-    return KEYS_MAX * ((size_t)hold->key_length + HF__SIDE_KEY_EXTRA) + hold->value_length +
-           hold->owner_length + ARGUMENTS_MAX * NUMBER_MAX;
 }
 
 typedef struct extent { /* of one call */
@@ -260,9 +112,9 @@ static extent measure(const hf__list *waiting, const hf__request *first)
         e.requests++;
         if (hold->shares_call > 0 && hold->shares_call < e.most)
             e.most = hold->shares_call;
-        e.keys += e.refresh ? 2 : 1 + side_key_count(r);
-        e.arguments += e.refresh ? 1 : argument_count(r);
-        e.bytes += bytes_of(hold);
+        e.keys += e.refresh ? 2 : hf__arguments_key_count(r);
+        e.arguments += e.refresh ? 1 : hf__arguments_count(r);
+        e.bytes += hf__arguments_bytes(hold);
         e.mixed = e.mixed || hold->lease.ns != lease_ns;
         e.whole = e.whole || r->whole || r->kind == HF__REQUEST_CONFIRM;
     }
@@ -274,35 +126,22 @@ static extent measure(const hf__list *waiting, const hf__request *first)
 static void put_calls(const hf__list *waiting, const hf__request *first, const extent *e,
                       hf__buffer *out)
 {
-    static void (*const put_arguments[])(hf_hold *, hf__buffer *) = {put_acquire, put_release,
-                                                                     put_renew, put_confirm};
     const hf__request *r = first;
     for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
-        put_keys(r, out);
+        hf__arguments_put_keys(r, out);
     r = first;
     for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
-        put_arguments[r->kind](hf__request_hold(r), out);
+        hf__arguments_put(r, out);
 }
 
-/* In columns, so that the script can hand on a column as it is; a lease that all have stands once,
- * since every word is a string that the server must make. */
 static void put_refresh(const hf__list *waiting, const hf__request *first, const extent *e,
                         hf__buffer *out)
 {
     hf_hold *holds[HF__BATCH_MAX];
     const hf__request *r = first;
-    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r)) {
+    for (unsigned i = 0; i < e->requests; i++, r = behind(waiting, r))
         holds[i] = hf__request_hold(r);
-        holds[i]->asked = holds[i]->lease;
-        holds[i]->asked_to_keep = false;
-        hf__resp_word(out, hf__hold_key(holds[i]));
-    }
-    for (unsigned i = 0; i < e->requests; i++)
-        put_side_keys(out, "w", 1, holds[i]);
-    for (unsigned i = 0; i < e->requests; i++)
-        hf__resp_word(out, hf__hold_value(holds[i]));
-    for (unsigned i = 0; i < (e->mixed ? e->requests : 1); i++)
-        put_ms(out, holds[i]->lease);
+    hf__arguments_put_refresh(holds, e->requests, e->mixed, out);
 }
 
 static bool encode_calls(const hf__list *waiting, const hf__request *first, const extent *e,

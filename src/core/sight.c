@@ -91,6 +91,7 @@ static void now_held(hf_observer *o, hf_sight_kind kind, const hf_holder *who, u
                      int64_t remaining_ms)
 {
     o->held = true;
+    o->suspected = false;
     o->fence = fence;
     o->holder = *who;
     set_look(o, remaining_ms);
@@ -195,12 +196,19 @@ void hf__sight_confirmed(hf_observer *o)
     if (seen->fence < o->fence)
         return;
     bool usurped = is_usurped(o);
+    if (usurped && !o->suspected) {
+        /* In the last millisecond of an owner's lock the key is there and its holders have ended,
+         * which looks the same: it is believed when it is found again behind that. */
+        o->suspected = true;
+        set_look(o, 0);
+        return;
+    }
+    o->suspected = false;
     if (o->held && (seen->fence > o->fence || !seen->held || usurped))
         expire(o);
     /* Somebody without a fence of his own has it. If the fence has changed since the question was
      * asked, the look may have seen a grant whose end was heard meanwhile. */
-    bool foreign = seen->held && !o->held && o->asked_free &&
-                   (seen->fence == o->asked_fence || HF__MUTANT(SIGHT_AGAIN));
+    bool foreign = seen->held && !o->held && o->asked_free && seen->fence == o->asked_fence;
     if (seen->held && (seen->fence > o->fence || foreign || usurped))
         now_held(o, HF_SEEN_GRANTED, holder_in(seen), seen->fence, seen->remaining_ms);
     else if (o->held)

@@ -69,6 +69,9 @@ typedef struct hf__request { /* of a hold or of a part of a query, which its kin
 
 enum { HF__FENCE_BITS = 53 }; /* Lua counts so far, and centuries do not get there */
 
+/* What a release has come to, at one server. */
+typedef enum hf__outcome { HF__RELEASE_DONE, HF__RELEASE_LOST, HF__RELEASE_UNKNOWN } hf__outcome;
+
 /* ---- Holds ---- */
 
 typedef enum hf__hold_stage {
@@ -536,6 +539,16 @@ const hf__link_kind *hf__link_kind_at(const hf__server *server, int index);
 bool hf__greeting_send(hf__link *link, const hf_credentials *credentials); /* false: no memory */
 void hf__greeting_reply(hf__link *link, const hf__reply *reply);
 
+/* arguments.c: what a script call of a hold says */
+bool hf__request_is_plain(const hf_hold *hold); /* its next renewal is one for refresh.lua */
+size_t hf__arguments_key_count(const hf__request *request);
+size_t hf__arguments_count(const hf__request *request);
+size_t hf__arguments_bytes(const hf_hold *hold); /* at most, of its keys and arguments */
+void hf__arguments_put_keys(const hf__request *request, hf__buffer *out);
+void hf__arguments_put(const hf__request *request, hf__buffer *out);
+/* Keys and arguments of one refresh for all of these; mixed: their leases differ. */
+void hf__arguments_put_refresh(hf_hold *const *holds, unsigned count, bool mixed, hf__buffer *out);
+
 /* request.c */
 hf__link *hf__request_link(const hf__request *request);
 bool hf__request_wanted(const hf__request *request);
@@ -545,7 +558,6 @@ hf__request *hf__request_ahead(hf__request *request);
 /* Encodes the first of those that wait, and with a renewal the renewals that follow it. Returns how
  * many; 0: out of memory. */
 unsigned hf__request_encode(const hf__list *waiting, hf__buffer *out);
-bool hf__request_is_plain(const hf_hold *hold); /* its next renewal is one for refresh.lua */
 /* Which part of a reply is for which request of the call that it answers; false: malformed. */
 bool hf__request_divide(const hf__reply *reply, hf__request *const *group, unsigned count,
                         hf__reply *parts);
@@ -608,8 +620,9 @@ void hf__observer_message(hf__core *core, hf__slice channel, hf__slice text);
 void hf__queue_enlist(hf_hold *hold); /* the server may hear of it from now on */
 void hf__queue_strike(hf_hold *hold);
 hf_hold *hf__queue_find(hf__server *server, uint64_t number);
-void hf__queue_want(hf_hold *hold);  /* it has found the lock busy, and may wait */
-void hf__queue_leave(hf_hold *hold); /* it does not wait any more */
+void hf__queue_want(hf_hold *hold);         /* it has found the lock busy, and may wait */
+void hf__queue_leave(hf_hold *hold);        /* it does not wait any more */
+bool hf__queue_admits(const hf_hold *hold); /* its next copy may queue */
 /* Of a copy that is about to leave; 0: not to queue. */
 uint64_t hf__queue_number_copy(hf_hold *hold);
 /* The server says that it is queued; returns when to check. */
@@ -781,7 +794,7 @@ void hf__vote_tried(hf_hold *vote, const hf_error *why); /* in vain, and it goes
 void hf__vote_granted(hf_hold *vote, hf__instant sent, bool others_wait); /* is about to be held */
 void hf__vote_confirmed(hf_hold *vote, hf__instant sent);                 /* renewed */
 void hf__vote_lost(hf_hold *vote, hf_reason reason);
-void hf__vote_released(hf_hold *vote, bool released);
+void hf__vote_released(hf_hold *vote, hf__outcome outcome);
 void hf__vote_unreachable(hf_hold *vote); /* the server to which its release is to go */
 void hf__vote_inquired(hf_hold *vote, hf__slice rest);
 void hf__vote_seen(hf_hold *vote, uint64_t ticket); /* tickets up to that one may be given out */
@@ -804,7 +817,7 @@ void hf__ballot_end(hf_hold *main);      /* all is given back, and asked for no 
 
 /* handback.c */
 void hf__handback_start(hf_hold *main);
-void hf__handback_released(hf_hold *main, int server, bool released);
+void hf__handback_released(hf_hold *main, int server, hf__outcome outcome);
 void hf__handback_unheard(hf_hold *main, int server, bool was_asked);
 void hf__handback_late(const hf_hold *main, hf_error *error); /* to be told to its caller */
 void hf__handback_over(hf_hold *main);                        /* nothing can be left of it */

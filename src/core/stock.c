@@ -6,7 +6,7 @@
 #include "core/fail.h"
 #include "core/words.h"
 
-enum { REPORT_NUMBERS = 12, KEEP_MS = 24 * 60 * 60 * 1000 };
+enum { REPORT_NUMBERS = 16, KEEP_MS = 24 * 60 * 60 * 1000 };
 
 #define NUMBER_LIMIT (INT64_C(1) << 53) /* what scripts count with is exact up to here */
 
@@ -37,12 +37,20 @@ hf__query *hf__stock_set(const hf__stock_item *item, const hf__stock_plan *plan)
     return ask(item, HF__SCRIPT_STOCK_SET, &w);
 }
 
-hf__query *hf__stock_look(const hf__stock_item *item, bool count)
+hf__query *hf__stock_look(const hf__stock_item *item)
 {
     hf__words w;
     hf__words_begin(&w);
-    if (count)
-        hf__words_put(&w, HF__SLICE("count"));
+    return ask(item, HF__SCRIPT_STOCK_LOOK, &w);
+}
+
+hf__query *hf__stock_look_at_page(const hf__stock_item *item, const hf__stock_count *count)
+{
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put(&w, HF__SLICE("count"));
+    hf__words_put_number(&w, count->place);
+    hf__words_put_number(&w, count->cursor);
     return ask(item, HF__SCRIPT_STOCK_LOOK, &w);
 }
 
@@ -95,6 +103,15 @@ hf__query *hf__stock_cancel(const hf__stock_item *item, hf__slice request)
     return settle(item, "x", request);
 }
 
+hf__query *hf__stock_delete(const hf__stock_item *item, hf__slice begun, bool force)
+{
+    hf__words w;
+    hf__words_begin(&w);
+    hf__words_put(&w, begun);
+    hf__words_put_number(&w, force);
+    return ask(item, HF__SCRIPT_STOCK_DELETE, &w);
+}
+
 /* ---- Answers ---- */
 
 /* As the scripts number them. */
@@ -114,6 +131,7 @@ static const struct {
     {HF_EINVAL, "more than were sold to that user (or, if none is named, to nobody), or "
                 "than there may be"},
     {HF_ESTALE, "somebody else has begun this item again just now"},
+    {HF_EBUSY, "reservations of this item are open"},
 };
 
 /* What somebody has changed behind our back may be less than nothing. */
@@ -146,13 +164,9 @@ static bool is_report(const hf__numbers *said)
     return fits;
 }
 
-hf_status hf__stock_look_outcome(const hf__numbers *said, hf_stock_report *report, hf_error *error)
+/* Of one page. */
+static hf__stock_count read_page(const int64_t *n)
 {
-    const int64_t *n = said->number;
-    if (said->count == 1 && n[0] == -1)
-        return hf__fail(error, refusals[1].status, "%s", refusals[1].text);
-    if (!is_report(said))
-        return hf__fail(error, refusals[0].status, "%s", refusals[0].text);
     hf_stock_state state = {.total = n[1],
                             .available = n[2],
                             .reserved = n[3],
@@ -160,14 +174,67 @@ hf_status hf__stock_look_outcome(const hf__numbers *said, hf_stock_report *repor
                             .per_user = n[5],
                             .keep_ms = n[6],
                             .reservations = n[7]};
-    *report = (hf_stock_report){.state = state,
-                                .in_reservations = n[8],
-                                .by_users = n[9],
-                                .most_by_one = n[10],
-                                .by_nobody = n[11]};
-    report->adds_up = state.total == state.available + state.reserved + state.sold &&
-                      state.available >= 0 && state.reserved >= 0 && state.sold >= 0 &&
-                      report->in_reservations == state.reserved &&
-                      report->by_users + report->by_nobody == state.reserved + state.sold;
+    return (hf__stock_count){.report = {.state = state,
+                                        .in_reservations = n[8],
+                                        .by_users = n[9],
+                                        .most_by_one = n[10],
+                                        .by_nobody = n[11]},
+                             .place = n[12],
+                             .cursor = n[13],
+                             .turn = n[14],
+                             .requests = n[15],
+                             .begun = true};
+}
+
+/* Whether nothing has happened to the item in between; stock_look.lua says why that is enough. */
+static bool same_moment(const hf__stock_count *a, const hf__stock_count *b)
+{
+    const hf_stock_state *x = &a->report.state, *y = &b->report.state;
+    return a->turn == b->turn && a->requests == b->requests && x->total == y->total &&
+           x->available == y->available && x->reserved == y->reserved && x->sold == y->sold;
+}
+
+static void add_page(hf__stock_count *count, const hf__stock_count *page)
+{
+    const hf_stock_report *more = &page->report;
+    hf_stock_report *report = &count->report;
+    report->in_reservations += more->in_reservations;
+    report->by_users += more->by_users;
+    report->by_nobody += more->by_nobody;
+    if (more->most_by_one > report->most_by_one)
+        report->most_by_one = more->most_by_one;
+    count->place = page->place;
+    count->cursor = page->cursor;
+}
+
+static bool adds_up(const hf_stock_report *report)
+{
+    const hf_stock_state *state = &report->state;
+    return state->total == state->available + state->reserved + state->sold &&
+           state->available >= 0 && state->reserved >= 0 && state->sold >= 0 &&
+           report->in_reservations == state->reserved &&
+           report->by_users + report->by_nobody == state->reserved + state->sold;
+}
+
+hf_status hf__stock_look_outcome(const hf__numbers *said, hf__stock_count *count, hf_error *error)
+{
+    if (said->count == 1 && said->number[0] == -1)
+        return hf__fail(error, refusals[1].status, "%s", refusals[1].text);
+    if (!is_report(said))
+        return hf__fail(error, refusals[0].status, "%s", refusals[0].text);
+    hf__stock_count page = read_page(said->number);
+    if (!count->begun)
+        *count = page;
+    else if (same_moment(count, &page))
+        add_page(count, &page);
+    else
+        *count = (hf__stock_count){0};
+    if (hf__stock_is_counted(count))
+        count->report.adds_up = adds_up(&count->report);
     return hf__ok(error);
+}
+
+bool hf__stock_is_counted(const hf__stock_count *count)
+{
+    return count->begun && count->place < 0 && count->cursor < 0;
 }

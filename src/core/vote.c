@@ -440,12 +440,12 @@ void hf__vote_unreachable(hf_hold *vote)
     hf__handback_unheard(main, server, vote->requests[HF__REQUEST_RELEASE].unanswered);
 }
 
-void hf__vote_released(hf_hold *vote, bool released)
+void hf__vote_released(hf_hold *vote, hf__outcome outcome)
 {
     hf_hold *main = vote->vote->main;
     int server = hf__vote_server(vote);
     if (main == NULL || main->stage != HF__HOLD_RELEASING)
         return; /* one that ended without a grant, and was given back in case that there was one */
     let_go(vote);
-    hf__handback_released(main, server, released);
+    hf__handback_released(main, server, outcome);
 }

@@ -3,13 +3,16 @@
 -- was granted before is granted again, with the same fence; one that is queued keeps its place; and
 -- a copy that arrives after its hold has ended takes nothing.
 --
--- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
--- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which the fence is kept, 4 how many fences,
---      5 number of this copy, or 0: do not queue, or -1: queue, but no message can tell of the grant,
---      6 owner, if any
+-- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders, 6 the mark of its slot,
+--      which a quorum does not have
+-- ARGV 1 value of this hold, 2 lease in ms, 3 ms for which fences and the slot's mark are kept, 4 how
+--      many fences, 5 number of this copy, or 0: do not queue, or -1: queue, but no message can tell
+--      of the grant, 6 ms for which the name keeps the fence if it has no marks, or '': as 3,
+--      7 owner; '': none; not there: nor can another copy of this acquire be in the queue. What is
+--      left out at the end is an hour, 1, 0 and ''
 --      On a quorum also: 4 may be 0, for a copy of a hold, which has the fence below the proposed one,
---      6 owner or '', 7 the least fence that is proposed, 8 ticket: the place in the queue, which is
---      the same at all servers; 0: none, it does not queue
+--      8 the least fence that is proposed, 9 ticket: the place in the queue, which is the same at all
+--      servers; 0: none, it does not queue
 -- -> {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
 --    {0, remaining ms, value}    busy: held with that value (see cut); -1 ms when it never expires
@@ -18,38 +21,48 @@
 --                                holder does not use this library, and will not hand on
 --    {-1}                        this hold was ended before (tombstone)
 --
--- The fence is the last one + 1 or the time in microseconds, whichever is more: it grows even if
--- the last one was lost, and even if the clock was set back, unless both happen. A mark behind it
--- says that there is more to do. The common case, a free lock and nothing of the kind, is three
--- commands; everything else is found out behind them and put right. What costs time besides the
--- commands is every function that is made and every number that becomes text: so what is common
--- stands first.
+-- The fence is the time in microseconds, or one more than the last fence of this name, or one more
+-- than the slot's mark, whichever is most: it grows even if the last one was lost, and even if the
+-- clock was set back, unless both happen. A mark behind the name's fence says that there is more to
+-- do. The common case, a free lock and nothing of the kind, is four commands; everything else is
+-- found out behind them and put right. What costs time besides the commands is every function that
+-- is made and every number that becomes text: so what is common stands first.
 local call = redis.call
-local value, owner, proposed = ARGV[1], ARGV[6] ~= '' and ARGV[6] or nil, ARGV[7]
+local value, owner, proposed = ARGV[1], ARGV[7] ~= '' and ARGV[7] or nil, ARGV[8]
+local keep = ARGV[3] or '3600000'
+local brief = ARGV[6] ~= '' and ARGV[6] or keep
 local time = call('TIME')
-local clock = time[1] * 1000000 + time[2]
-local stamp, far
+local stamp = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
+local clock, far = tonumber(stamp), false
 if proposed and (tonumber(proposed) > clock or ARGV[4] == '0') then
     far = tonumber(proposed) > clock + 1000000 -- some clock is ahead: kept longer than others
     clock, stamp = tonumber(proposed), proposed
 end
 local taken = call('SET', KEYS[1], owner or value, 'NX', 'PX', ARGV[2])
-local kept
+local kept, marked
 if taken then
-    stamp = stamp or time[1] .. string.sub('00000' .. time[2], -6)
-    kept = redis.pcall('SET', KEYS[3], stamp, 'PX', ARGV[3], 'GET')
-    local last = tonumber(kept)
-    if last and last < clock and ARGV[4] == '1' and not owner and not far then
+    kept = redis.pcall('SET', KEYS[3], stamp, 'PX', brief, 'GET')
+    marked = KEYS[6] and redis.pcall('SET', KEYS[6], stamp, 'PX', keep, 'GET') or ''
+    -- Numbers that are as long as each other compare as texts.
+    if (not kept and not ARGV[7] or kept and #kept == #stamp and kept < stamp)
+        and (#marked == #stamp and marked < stamp or not KEYS[6])
+        and (ARGV[4] or '1') == '1' and not owner and not far then
         return {clock, tonumber(ARGV[2])}
     end
 end
 
-local lease, keep = tonumber(ARGV[2]), ARGV[3]
-local range, n = tonumber(ARGV[4]), tonumber(ARGV[5])
-local ticket = tonumber(ARGV[8] or 0)
+local lease, range, n = tonumber(ARGV[2]), tonumber(ARGV[4] or 1), tonumber(ARGV[5] or 0)
+local ticket = tonumber(ARGV[9] or 0)
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- include cut
 -- include mint
+if taken and KEYS[6] then
+    slot_last = tonumber(marked) or 0
+    told = math.max(clock, slot_last)
+    if slot_last > clock then
+        tell_slot(slot_last, marked)
+    end
+end
 
 -- Tells who holds it that somebody waits.
 local function inquire(held, text)
@@ -71,9 +84,7 @@ end
 
 -- The first who waits: whoever takes the lock must look, and the holder may want to know.
 local function begin_queue(held, fence)
-    if fence and not string.find(fence, '+', 1, true) then
-        call('SET', KEYS[3], string.gsub(fence, '^%d+', '%0+'), 'KEEPTTL')
-    end
+    mark_queue(fence, 2 * lease)
     if ticket == 0 and fence and string.find(fence, '*', 1, true) then
         inquire(held, 'i %s')
     end
@@ -108,10 +119,12 @@ local function enqueue(held)
     end
     call('HSET', KEYS[4], value, string.format('%.0f %.0f %s %s %.0f %s', highest, now + lease,
                                                ARGV[2], ARGV[4], since, owner or ''))
-    for i = 2, 4, 2 do
-        if call('PTTL', KEYS[i]) < lease then
-            call('PEXPIRE', KEYS[i], 2 * lease) -- more than needed, so that it is done seldom
-        end
+    if call('PTTL', KEYS[4]) < lease then
+        call('PEXPIRE', KEYS[4], 2 * lease) -- more than needed, so that it is done seldom
+    end
+    if call('PTTL', KEYS[2]) < lease then
+        call('PEXPIRE', KEYS[2], 2 * lease)
+        mark_queue(call('GET', KEYS[3]), 2 * lease) -- which says so for as long
     end
     return score
 end
@@ -152,15 +165,15 @@ local function take()
     local score
     if buried then
         call('DEL', KEYS[1])
-        mint(kept, 1, lease, waiting)
-        kept = call('GET', KEYS[3])
     elseif waiting > 0 and n ~= 0 then
         score = enqueue(value)
     end
     if waiting > 0 then
         local stays = not buried and value or nil
         -- include hand_on
-        if heir and heir ~= value and not buried then
+        if heir and buried then
+            return {-1}
+        elseif heir and heir ~= value then
             if owner and heir_owner == owner then
                 return nil
             end
@@ -172,6 +185,11 @@ local function take()
         end
     end
     if buried then
+        if KEYS[6] then
+            leave(kept)
+        else
+            mint(kept, 1, lease, call('ZCOUNT', KEYS[2], '0', '+inf'))
+        end
         return {-1}
     end
     if waiting > 0 then -- it may be in the queue by an earlier copy
@@ -184,21 +202,26 @@ local function take()
         call('ZADD', KEYS[5], now + lease, value)
         call('PEXPIRE', KEYS[5], lease)
     end
-    local fence = mint(kept, range, lease, waiting)
+    local fence = mint(kept, range, lease, waiting, brief)
     announce(kept, 'granted', value, fence + range - 1, lease)
+    if owner and waiting > 0 then
+        invite(owner, fence + range - 1)
+    end
     return granted(fence, lease, waiting)
 end
 
 if taken then
     -- A script that fails does not take back what it has done: so that is done here.
-    local fine, answer = true, kept
-    if type(kept) ~= 'table' then
+    local fine, answer = true, type(kept) == 'table' and kept or marked
+    if type(answer) ~= 'table' then
         fine, answer = pcall(take)
     end
     if (not fine or answer and answer.err) and call('GET', KEYS[1]) == (owner or value) then
         call('DEL', KEYS[1])
         if type(kept) == 'string' then
             redis.pcall('SET', KEYS[3], kept, 'KEEPTTL')
+        elseif not kept then
+            call('DEL', KEYS[3])
         end
     end
     if answer then
@@ -225,8 +248,8 @@ local function join()
     local latest = call('ZRANGE', KEYS[5], -1, -1, 'WITHSCORES')[2]
     call('PEXPIREAT', KEYS[1], latest)
     call('PEXPIREAT', KEYS[5], latest)
-    if call('PTTL', KEYS[3]) < tonumber(keep) then
-        call('PEXPIRE', KEYS[3], keep)
+    if call('PTTL', KEYS[3]) < tonumber(brief) then
+        call('PEXPIRE', KEYS[3], brief)
     end
     call('ZREM', KEYS[2], value)
     call('HDEL', KEYS[4], value)

@@ -1,9 +1,11 @@
 -- break: takes the lock away from a hold, by force, raises the fence above it, tells its holders and
 -- hands the lock on. Tombstones keep late copies of the holders' requests from taking it again.
 --
--- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders
+-- KEYS 1 the lock, 2 its queue, 3 its fence, 4 its notes, 5 its holders, 6 the mark of its slot,
+--      which a quorum does not have
 -- ARGV 1 the value that the lock has, 2 the fence that it has (both as inspect said, the value perhaps
---      cut, so that a copy of the request breaks nothing else), 3 ms for which the fence and the note are kept, 4 on a
+--      cut, so that a copy of the request breaks nothing else), 3 ms for which the fence and the note
+--      are kept, 4 on a
 --      quorum: the new fence is to be at least that
 -- -> the new fence (also to a copy that comes again), or 0: another hold has it now, or nobody
 local call = redis.call
@@ -50,4 +52,7 @@ end
 announce(kept, 'broken', ARGV[1], fence, 0)
 kept = call('GET', KEYS[3])
 -- include hand_on
+if not heir then
+    leave(kept)
+end
 return fence

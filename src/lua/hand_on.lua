@@ -10,6 +10,9 @@
 -- alone. The same for a waiter whose n is 0: its server denies it messages, and it asks by itself.
 -- Those that do not live are taken out, at most a thousand at a time.
 --
+-- A waiter with an owner lets in the others of that owner, as many as are among the first hundred; on
+-- a quorum those that stand right behind it, since who joins waits for earlier tickets.
+--
 -- Nothing here fails before the lock has changed hands, be a key of another type or a permission
 -- missing: a release must succeed. Those who wait find out with their next check.
 local heir, heir_lease, heir_owner
@@ -20,19 +23,14 @@ for _ = 1, 1000 do
         break
     end
     local score = proposed and tonumber(call('ZSCORE', KEYS[2], heir)) or 0
-    local record = redis.pcall('HGET', KEYS[4], heir)
-    if type(record) == 'table' then -- an error: it may well wait
+    local n, lease, range, owner, channel = look_up(heir)
+    if n == false then -- an error: it may well wait
         heir = nil
         break
     end
-    local n, alive, lease, range, owner = string.match(
-        record or '', '^(%d+) (%d+) (%d+) (%d+) %d+ (.*)$')
-    local channel = 'hf:c:' .. string.sub(heir, 1, 32)
-    local heard = n and tonumber(alive) >= now
-        and (n == '0' and {0, 1} or redis.pcall('PUBSUB', 'NUMSUB', channel))
     call('ZREM', KEYS[2], heir)
     redis.pcall('HDEL', KEYS[4], heir)
-    if heard and (heard.err or heard[2] > 0) then
+    if n then
         heir_lease, heir_owner = tonumber(lease), owner ~= '' and owner or nil
         if score > clock then
             clock = score
@@ -45,6 +43,7 @@ for _ = 1, 1000 do
         end
         local copy = range == '0' and 1 or 0 -- gets a new fence here, and counts back from the next
         local fence, top = mint(kept, range + copy, heir_lease, #first - 1)
+        local last = fence + copy + range - 1
         if range ~= '1' then
             top = string.format('%.0f', fence + copy)
         end
@@ -52,7 +51,10 @@ for _ = 1, 1000 do
             redis.pcall('PUBLISH', channel, 'g ' .. (string.match(heir, ':(%d+)@') or 0) .. ' ' .. n
                         .. ' ' .. top .. ' ' .. lease .. (first[2] and ' 1' or ' 0'))
         end
-        announce(kept, 'granted', heir, fence + copy + range - 1, heir_lease)
+        announce(kept, 'granted', heir, last, heir_lease)
+        if heir_owner and first[2] then
+            heir_lease = invite(heir_owner, last)
+        end
         break
     end
     heir = nil

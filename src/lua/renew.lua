@@ -66,9 +66,11 @@ local function renew(lock, fence, notes, holders, value, lease, keep, owner, kno
     elseif call('GET', lock) == value then
         remaining = raise(lock, lease)
     end
-    if remaining > 0 and last < known then -- lost with its marks: '+', somebody may wait
-        call('SET', fence, string.format('%.0f', known) .. string.match(kept or '+', '^%d*(.*)$'),
-             'PX', keep + math.max(0, math.floor(known / 1000) - time()))
+    if remaining > 0 and last < known then
+        -- '+', since somebody may wait, if it was lost with its marks, and the slot must be told.
+        local marks = string.gsub(string.match(kept or '', '^%d*(.*)$'), '^%+?', '+')
+        call('SET', fence, string.format('%.0f', known) .. marks, 'PX',
+             keep + math.max(0, math.floor(known / 1000) - time()))
     elseif remaining > 0 then
         raise(fence, keep)
     end

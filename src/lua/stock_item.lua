@@ -1,11 +1,14 @@
--- Pasted into the scripts of stock: the item, its requests, and what has run out.
+-- Pasted into the scripts of stock: the item, its requests, and what has run out. The script has put
+-- the request that it is about into `request` before; empty: none.
 --
 -- KEYS 1 the item, a hash: total, available, reserved, sold, nobody (of those sold: to no user by
 --      name), limit (per user, 0: none), keep (ms for which requests are remembered), turn (when those
 --      remembered become the old ones), due (when a reservation ends first, or earlier; 0: there is
---      none), begun (by which request), old (if there may be old requests); and of each user
---      "=<user>", how many they have, and "-<user>", how many of those are reserved
---      2 requests, a hash: "<verb> <state> <units> <left> <end> <user>"
+--      none), begun (by which request), old (if there may be old requests); of each user
+--      "=<user>", how many they have, and "-<user>", how many of those are reserved; and of each open
+--      reservation "~<request>", its record
+--      2 requests, a hash: "<verb> <state> <units> <left> <end> <user>"; it has an empty field, so
+--      that it is there and can have an expiry before the first request is
 --      3 old requests, which are forgotten next
 --      4 open reservations, a sorted set by their end
 -- Verbs: t take, r reserve, p put, n new units, s set. States: '-' done; of a reservation o open,
@@ -18,7 +21,7 @@ local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local item = call('HMGET', KEYS[1], 'available', 'reserved', 'sold', 'nobody', 'limit', 'keep', 'turn',
-                  'due')
+                  'due', '~' .. request)
 local exists = item[1] and true
 local available, reserved, sold, nobody = tonumber(item[1]), tonumber(item[2]), tonumber(item[3]),
                                           tonumber(item[4])
@@ -26,14 +29,19 @@ local limit, keep, turn, due = tonumber(item[5]), tonumber(item[6]), tonumber(it
                                tonumber(item[8])
 
 -- Numbers are whole, and small enough to be handed over, or joined to a text, without loss.
-local function save()
+local function save(...)
     call('HSET', KEYS[1], 'available', available, 'reserved', reserved, 'sold', sold,
-         'nobody', nobody, 'due', due)
+         'nobody', nobody, 'due', due, ...)
 end
 
--- What is remembered of a request: verb, state, units, left, end, user; nil: nothing.
-local function find(request)
-    local record = call('HGET', KEYS[2], request) or call('HGET', KEYS[3], request)
+-- What is remembered of a request: verb, state, units, left, end, user; nil: nothing. The item has
+-- the record of an open reservation too, which outlives the logs. It counts only while the
+-- reservation is in the sorted set: clients of 0.7 settle one and leave its record in the item.
+local function find(wanted)
+    local record = call('HGET', KEYS[2], wanted) or call('HGET', KEYS[3], wanted)
+    if not record and (wanted ~= request or item[9]) then
+        record = call('ZSCORE', KEYS[4], wanted) and call('HGET', KEYS[1], '~' .. wanted)
+    end
     if not record then
         return nil
     end
@@ -42,26 +50,11 @@ local function find(request)
     return verb, state, tonumber(units), tonumber(left), tonumber(ends), user
 end
 
-local function remember(request, verb, state, units, left, ends, user)
-    call('HSET', KEYS[2], request, verb .. ' ' .. state .. ' ' .. units .. ' ' .. left .. ' ' .. ends ..
-         ' ' .. user)
-end
-
--- Requests are forgotten in turns: what is remembered becomes old, and what was old is dropped, but
--- for reservations that are still open.
-if exists and now >= turn then
-    for _, request in ipairs(call('ZRANGE', KEYS[4], 0, -1)) do
-        local record = call('HGET', KEYS[3], request)
-        if record and call('HEXISTS', KEYS[2], request) == 0 then
-            call('HSET', KEYS[2], request, record)
-        end
-    end
-    turn = now + keep
-    call('HSET', KEYS[1], 'turn', turn, 'old', 1)
-    call('UNLINK', KEYS[3])
-    if call('EXISTS', KEYS[2]) == 1 then
-        call('RENAME', KEYS[2], KEYS[3])
-    end
+-- Returns the record.
+local function remember(wanted, verb, state, units, left, ends, user)
+    local record = verb .. ' ' .. state .. ' ' .. units .. ' ' .. left .. ' ' .. ends .. ' ' .. user
+    call('HSET', KEYS[2], wanted, record)
+    return record
 end
 
 local function add(field, units)
@@ -70,15 +63,19 @@ local function add(field, units)
     end
 end
 
--- A reservation ends without being confirmed: its units are available again.
-local function give_back(request, units, left, ends, user)
+-- A reservation ends without being confirmed: its units are available again. One that is not in the
+-- sorted set is of an item that was deleted since, and has none here.
+local function give_back(wanted, units, left, ends, user)
+    remember(wanted, 'r', 'x', units, left, ends, user)
+    if call('ZREM', KEYS[4], wanted) == 0 then
+        return
+    end
     available, reserved = available + units, reserved - units
     if user ~= '' then
         add('=' .. user, -units)
         add('-' .. user, -units)
     end
-    call('ZREM', KEYS[4], request)
-    remember(request, 'r', 'x', units, left, ends, user)
+    call('HDEL', KEYS[1], '~' .. wanted)
 end
 
 -- Ends the reservations whose time is over; not all at once, but so many that `wanted` units are
@@ -92,16 +89,43 @@ local function sweep(wanted)
     repeat
         local ended = call('ZRANGEBYSCORE', KEYS[4], '-inf', now, 'LIMIT', 0, 64)
         rounds = rounds + 1
-        for _, request in ipairs(ended) do
-            local _, state, units, left, ends, user = find(request)
+        for _, one in ipairs(ended) do
+            local _, state, units, left, ends, user = find(one)
             if state == 'o' then
-                give_back(request, units, left, ends, user)
+                give_back(one, units, left, ends, user)
             else
-                call('ZREM', KEYS[4], request) -- somebody has meddled; an audit will not add up
+                call('ZREM', KEYS[4], one) -- somebody has meddled; an audit will not add up
             end
         end
     until #ended < 64 or available >= wanted or rounds == 64
     local first = call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
     due = tonumber(first[2] or 0)
     return true
+end
+
+-- When the log of requests may become the old one, and the old one be dropped: reservations that are
+-- open now have ended by then.
+local function next_turn(at)
+    return math.max(at, tonumber(call('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or 0))
+end
+
+-- Requests are forgotten in turns: what is remembered becomes old, and what was old is dropped. If
+-- nobody comes for a turn, both logs expire. Open reservations do not need them: the item has their
+-- records. Clients of 0.7 do: so all that are in the old log have run out when it is dropped, and
+-- are given back first, 64 with each call.
+if exists and now >= turn then
+    if sweep(0) then
+        save()
+    end
+    if due == 0 or due > now then
+        turn = next_turn(now + keep)
+        call('HSET', KEYS[1], 'turn', turn, 'old', 1)
+        call('UNLINK', KEYS[3])
+        if call('EXISTS', KEYS[2]) == 1 then
+            call('RENAME', KEYS[2], KEYS[3])
+            call('PEXPIREAT', KEYS[3], turn + keep)
+        end
+        call('HSET', KEYS[2], '', '')
+    end
+    call('PEXPIREAT', KEYS[2], math.max(turn, now) + keep)
 end

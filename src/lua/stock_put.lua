@@ -5,8 +5,8 @@
 --      refusal is remembered too, 7 how many there may be in all, 8 user, or empty
 -- -> {code, left}: 1 done, -1 no such item, -6 the request was for something else, -9 more than were
 --    sold to that user, or to nobody by name, or than there may be
--- include stock_item
 local verb, units, request, user = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[8]
+-- include stock_item
 if not exists then
     return {-1, 0}
 end

@@ -4,8 +4,8 @@
 -- ARGV 1 run id, 2 whether a copy may have come before, 3 c confirm, x cancel, 4 request
 -- -> {code, left}: 1 it is so now, -1 no such item, -2 cancel: it is sold, -5 confirm: it has ended,
 --    -6 it was not a reservation, -8 nothing is known of it
--- include stock_item
 local wanted, request = ARGV[3], ARGV[4]
+-- include stock_item
 if not exists then
     return {-1, 0}
 end
@@ -21,8 +21,9 @@ elseif state == 'o' then
     if wanted == 'x' or ends <= now then
         give_back(request, units, left, ends, user)
         state = 'x'
+    elseif call('ZREM', KEYS[4], request) == 0 then
+        state = 'x' -- of an item that was deleted since
     else
-        call('ZREM', KEYS[4], request)
         if user ~= '' then
             add('-' .. user, -units)
         else
@@ -30,6 +31,7 @@ elseif state == 'o' then
         end
         reserved, sold = reserved - units, sold + units
         remember(request, 'r', 'c', units, left, ends, user)
+        call('HDEL', KEYS[1], '~' .. request)
         state = 'c'
     end
     save()

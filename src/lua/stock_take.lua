@@ -3,9 +3,9 @@
 -- KEYS 1 item, 2 requests, 3 old requests, 4 open reservations
 -- ARGV 1 run id, 2 whether a copy may have come before, 3 verb: t or r, 4 units, 5 request, 6 1: a
 --      refusal is remembered too, 7 for how many ms (r), 8 user, or empty
--- -> left, if all went as usual; else {code, left}: 1 done, -1 no such item, -2 too few, -3 too many for one user, -4 a user is needed,
---    -5 the reservation has ended, -6 the request was for something else, -7 longer than requests are
---    remembered
+-- -> left, if all went as usual; else {code, left}: 1 done, -1 no such item, -2 too few, -3 too many
+--    for one user, -4 a user is needed, -5 the reservation has ended, -6 the request was for
+--    something else, -7 longer than requests are remembered
 --
 -- The common case stands first: a user buys, nothing has run out, and nothing is unusual. What costs
 -- time is every command, every function that is made and every number that becomes text.
@@ -36,7 +36,8 @@ if old_verb then
         return {-6, available}
     elseif state == 'f' then
         return {old_left, available}
-    elseif state == 'x' or (state == 'o' and ends <= now) then
+    elseif state == 'x' or
+        (state == 'o' and (ends <= now or not call('ZSCORE', KEYS[4], request))) then
         return {-5, available}
     end
     return {1, old_left}
@@ -74,18 +75,22 @@ if verb == 't' then
     sold = sold + units
     nobody = has and nobody or nobody + units
     remember(request, 't', '-', ARGV[4], available, 0, user)
+    if has then
+        save('=' .. user, has + units)
+    else
+        save()
+    end
 else
     ends = now + span
     call('ZADD', KEYS[4], ends, request)
     reserved = reserved + units
     due = due == 0 and ends or math.min(due, ends)
+    local record = remember(request, 'r', 'o', ARGV[4], available, ends, user)
     if has then
         call('HINCRBY', KEYS[1], '-' .. user, units)
+        save('~' .. request, record, '=' .. user, has + units)
+    else
+        save('~' .. request, record)
     end
-    remember(request, 'r', 'o', ARGV[4], available, ends, user)
 end
-if has then
-    call('HSET', KEYS[1], '=' .. user, has + units)
-end
-save()
 return {1, available}

@@ -10,7 +10,7 @@
 --
 -- Versions grow with the clock, so that not even a server that has forgotten a value gives it an old
 -- one. A late copy finds that another version is there. Only "there is none" comes again, whenever it
--- is deleted: so a call that makes a value is marked, as in write_keys, if a copy of it was lost.
+-- is deleted: so a call that makes a value is marked if a copy of it was lost.
 local call = redis.call
 local kept = call('HMGET', KEYS[1], 'version', 'by', 'value')
 local last, by, value = tonumber(kept[1] or 0), kept[2], kept[3]
@@ -19,14 +19,11 @@ if not ARGV[3] then
     return value and {version, value} or {0}
 end
 local again, makes = ARGV[2] == '1', ARGV[4] == '0' and ARGV[5]
-local function mark()
-    if again and makes then
-        call('HSET', KEYS[2], ARGV[3], 1)
-        call('PEXPIRE', KEYS[2], 86400000)
-    end
-end
+-- include write_marks
 if by == ARGV[3] then
-    mark()
+    if again and makes then
+        mark(KEYS[2], ARGV[3])
+    end
     return {1, last}
 end
 if version ~= tonumber(ARGV[4]) or (makes and call('HGET', KEYS[2], ARGV[3])) then
@@ -46,5 +43,7 @@ if not ARGV[5] then
 else
     call('HSET', KEYS[1], 'value', ARGV[5])
 end
-mark()
+if again and makes then
+    mark(KEYS[2], ARGV[3])
+end
 return {1, fresh}

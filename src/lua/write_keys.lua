@@ -2,9 +2,7 @@
 --
 -- Nothing is undone if a script fails in the middle. The first write is refused if the server is
 -- full, a replica or unable to save, and no later one is then: so it is all or nothing.
---
--- A call whose first copy was lost is marked by the copy that is answered: if the lost one comes
--- after that, late, it must not write over what came since. Marks are kept for a day.
+-- include write_marks
 local function write_keys(key, word)
     if call('HGET', late, ARGV[3]) then
         return
@@ -21,7 +19,6 @@ local function write_keys(key, word)
         word = word + 3
     end
     if ARGV[2] == '1' then
-        call('HSET', late, ARGV[3], 1)
-        call('PEXPIRE', late, 86400000)
+        mark(late, ARGV[3])
     end
 end

@@ -52,10 +52,27 @@ class Items(StockTest):
         self.assertFalse(self.stock('audit', 'phone', '--json', code=1).json['adds_up'])
         self.stock('take', 'phone', code=1)
 
+    def test_delete(self):
+        self.stock('set', 'phone', '10')
+        self.stock('take', 'phone', '--request', 'cart')
+        self.stock('reserve', 'phone', '--for', '1m')
+        result = self.stock('delete', 'phone', code=75)
+        self.assertRegex(result.err, r'\Aholdfast: not deleted: reservations [^\n]+ open\n\Z')
+        self.assertEqual(self.stock('delete', 'phone', '--json', code=75).json,
+                         {'item': 'phone', 'outcome': 'reserved'})
+        self.assertEqual(self.counts(), (8, 1, 1))
+        self.assertEqual(self.stock('delete', 'phone', '--force').out, '')
+        self.stock('get', 'phone', code=66)
+        self.stock('set', 'phone', '5')
+        self.stock('take', 'phone', '--request', 'cart')
+        self.assertEqual(self.counts(), (5, 0, 0))
+        self.assertEqual(self.stock('delete', 'phone', '--json').json,
+                         {'item': 'phone', 'outcome': 'done'})
+
     def test_missing(self):
         for words in (('get', 'phone'), ('audit', 'phone'), ('take', 'phone'), ('put', 'phone'),
                       ('reserve', 'phone', '--for', '1'), ('confirm', 'phone', 'x'),
-                      ('cancel', 'phone', 'x')):
+                      ('cancel', 'phone', 'x'), ('delete', 'phone'), ('delete', 'phone', '--force')):
             result = self.stock(*words, code=66)
             self.assertEqual(result.out, '')
             self.assertRegex(result.err, r'\Aholdfast: [^\n]+ set it first\n\Z')
@@ -145,7 +162,8 @@ class Mistakes(StockTest):
                       ('confirm', 'phone'), ('cancel', 'phone'), ('confirm', 'phone', ''),
                       ('set', 'phone', '5', '--keep', '59'), ('set', 'phone', '5', '--per-user', '0'),
                       ('set', 'phone', '5', '--per-user', '1', '--no-limit'),
-                      ('set', 'phone', '5', '-n', '3'), ('get', 'phone', '--user', 'ann')):
+                      ('set', 'phone', '5', '-n', '3'), ('get', 'phone', '--user', 'ann'),
+                      ('get', 'phone', '--force'), ('delete',), ('delete', 'phone', 'cart')):
             result = self.stock(*words, code=64)
             self.assertEqual(result.out, '', words)
             self.assertRegex(result.err, r'\Aholdfast: [^\n]+\n\Z', words)

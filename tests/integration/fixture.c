@@ -193,7 +193,7 @@ long long queued(void)
 
 void expect_only_fences(void)
 {
-    WAIT_UNTIL(raw_number(server, "DBSIZE") == keys_like("hf:f:*"), 10000);
+    WAIT_UNTIL(raw_number(server, "DBSIZE") == keys_like("hf:[fm]:*"), 10000);
 }
 
 redisContext *begin_endless_script(void)

@@ -70,7 +70,7 @@ const char *side_key(char kind);
 /* How many wait for "lock" in the queue at the server. */
 long long queued(void);
 
-/* Asserts that soon nothing is left but fences: no lock, no queue, no notes. */
+/* Asserts that soon nothing is left but fences and marks of slots: no lock, no queue, no notes. */
 void expect_only_fences(void);
 
 /* Makes it run a script without an end. The caller frees the context, answered or not. */

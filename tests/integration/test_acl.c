@@ -287,8 +287,8 @@ static void the_documented_rule_is_enough(void **state)
     expect_all_used();
     expect_nothing_was_refused();
     assert_string_equal(raw(server, "EXISTS shop:lock shop:shared"), "0");
-    /* The fences of both, the tombstone, and the note that the lock was broken. */
-    assert_string_equal(raw(server, "DBSIZE"), "4");
+    /* The marks of both slots, the tombstone, what says so, and the note that it was broken. */
+    assert_string_equal(raw(server, "DBSIZE"), "5");
 }
 
 /* With a side prefix, one pattern of keys does for all. */
@@ -300,8 +300,8 @@ static void one_pattern_is_enough_with_a_side_prefix(void **state)
     open_locker_with(&second, "shop:");
     do_everything(alice, second);
     expect_nothing_was_refused();
-    assert_string_equal(raw(server, "DBSIZE"), "4");
-    assert_int_equal(keys_like("shop:hf:*"), 4);
+    assert_string_equal(raw(server, "DBSIZE"), "5");
+    assert_int_equal(keys_like("shop:hf:*"), 5);
 }
 
 /* ---- Needed ---------------------------------------------------------------------------------- */
@@ -418,9 +418,10 @@ static void half_a_permission_for_keys_is_none(void **state)
         {"~shop:*", "%%W~shop:*", "access to shop:lock"},
         {"~hf:*", "%%R~hf:*", "access to hf:q:"},
         {"~hf:*", "%%W~hf:*", "access to hf:q:"},
-        {"~hf:*", "~hf:[qfh]:*", "access to hf:w:"},
-        {"~hf:*", "~hf:[qwh]:*", "access to hf:f:"},
-        {"~hf:*", "~hf:[qfw]:*", "access to hf:h:"},
+        {"~hf:*", "~hf:[qfhm]:*", "access to hf:w:"},
+        {"~hf:*", "~hf:[qwhm]:*", "access to hf:f:"},
+        {"~hf:*", "~hf:[qfwm]:*", "access to hf:h:"},
+        {"~hf:*", "~hf:[qfwh]:*", "access to hf:m:"},
         {"~shop:*", "~shop:other", "access to shop:lock"},
     };
     for (size_t i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {

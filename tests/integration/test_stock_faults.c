@@ -202,6 +202,22 @@ static void a_copy_that_is_late_sells_nothing(void **state)
     expect_counts(5, 0, 0);
 }
 
+/* The copy of a set that was stuck does not bring it back. */
+static void a_deleted_item_does_not_come_back(void **state)
+{
+    (void)state;
+    begin_relayed(HF_CLIENT(.call_timeout_ms = 20000, .reply_timeout_ms = 300, .links = 1));
+    EXPECT(HF_OK, hf_stock_set(alice, "warm", 1, NULL, &error)); /* its scripts are known */
+    EXPECT(HF_OK, hf_stock_delete(alice, "warm", 0, false, &error));
+    relay_stall_one(&relay);
+    EXPECT(HF_OK, hf_stock_set(alice, "lock", 9, NULL, &error));
+    EXPECT(HF_OK, hf_stock_delete(bob, "lock", 0, false, &error));
+    long long before = scripts_run(server);
+    relay_heal(&relay);
+    WAIT_UNTIL(scripts_run(server) > before, 5000);
+    EXPECT(HF_EMISSING, hf_stock_delete(bob, "lock", 0, false, &error));
+}
+
 /* ---- The server ------------------------------------------------------------------------------ */
 
 static void a_server_that_keeps_its_data_remembers_orders(void **state)
@@ -225,7 +241,7 @@ static void a_server_that_keeps_its_data_remembers_orders(void **state)
 }
 
 /* Everything that has a script of its own, also when requests are forgotten, and time has run out.
- * In the end 3 are sold. */
+ * Of the first item 3 are sold. */
 static void do_everything(hf_client *client)
 {
     char request[HF_REQUEST_MAX + 1];
@@ -248,6 +264,8 @@ static void do_everything(hf_client *client)
     }
     assert_int_equal(report.state.sold, 3);
     assert_true(report.adds_up);
+    EXPECT(HF_OK, hf_stock_delete(client, "lock", 0, false, &error));
+    EXPECT(HF_OK, hf_stock_set(client, "lock", 1, NULL, &error));
 }
 
 /* A user who may touch the keys that are handed to the scripts, and no other. */
@@ -304,6 +322,7 @@ static void a_quorum_has_no_stock(void **state)
     EXPECT(HF_EINVAL, hf_stock_reserve(alice, "lock", 1, 100, NULL, request, &left, &error));
     EXPECT(HF_EINVAL, hf_stock_confirm(alice, "lock", 0, "a", &error));
     EXPECT(HF_EINVAL, hf_stock_cancel(alice, "lock", 0, "a", &error));
+    EXPECT(HF_EINVAL, hf_stock_delete(alice, "lock", 0, true, &error));
     EXPECT_STATUS(HF_OK, hf_close(alice));
     alice = NULL;
 }
@@ -320,6 +339,7 @@ int main(void)
         TEST(the_caller_may_ask_again),
         TEST(who_may_have_bought_is_told_so),
         TEST(a_copy_that_is_late_sells_nothing),
+        TEST(a_deleted_item_does_not_come_back),
         TEST(a_server_that_keeps_its_data_remembers_orders),
         TEST(key_built_inside_the_script),
         TEST(keys_of_several_slots),

@@ -4,6 +4,7 @@
  * keeps the message back until the library has sent another one.
  *
  * Every script is used once before, so that what gets lost is the answer to a write. */
+#include <stdio.h>
 #include <string.h>
 
 #include <holdfast_store.h>
@@ -53,7 +54,8 @@ static void a_write_with_a_hold_counts_once(void **state)
     relay_cut_answers(&relay, 1);
     EXPECT(HF_OK, hf_write_held(hold, ONE("a", "1"), &error));
     EXPECT_KEY("a", "1");
-    assert_int_equal(raw_number(server, "HLEN %s", side_key('l')), 1); /* the call is marked */
+    /* The call is marked, and beside it is written how far marks were looked through. */
+    assert_int_equal(raw_number(server, "HLEN %s", side_key('l')), 2);
     release(&hold);
 }
 
@@ -187,6 +189,77 @@ static void a_late_copy_does_not_make_it_when_others_have_made_and_deleted_it(vo
     release(&hold);
 }
 
+/* ---- Marks end ------------------------------------------------------------------------------- */
+
+enum { OLD_MARKS = 3000, NEW_MARKS = 1000 };
+
+/* What the library sends for a copy that is not the first. */
+static void write_again(const char *word)
+{
+    static char script[8192];
+    FILE *file = fopen(HF_SCRIPTS "write_fenced.lua", "r");
+    assert_non_null(file);
+    size_t length = fread(script, 1, sizeof(script) - 1, file);
+    (void)fclose(file);
+    script[length] = '\0';
+    assert_string_equal(
+        raw(server, "EVAL %s 3 guard marks b run 1 %s 6 s %s 0", script, word, word),
+        "(array of 2)");
+}
+
+static void write_again_often(void)
+{
+    char word[32];
+    for (int i = 0; i < NEW_MARKS; i++) {
+        (void)snprintf(word, sizeof(word), "new%d", i);
+        write_again(word);
+    }
+}
+
+static long long marks_like(const char *pattern)
+{
+    static const char script[] =
+        "local n, at = 0, '0' repeat local page = redis.call('HSCAN', KEYS[1], at, 'MATCH', "
+        "ARGV[1]) at, n = page[1], n + #page[2] / 2 until at == '0' return n";
+    return raw_number(server, "EVAL %s 1 marks %s", script, pattern);
+}
+
+/* Though calls go on to be marked; and each lasts for a day. Those of 0.7 do not say when they were
+ * made. */
+static void marks_end_one_by_one(void **state)
+{
+    (void)state;
+    assert_string_equal(raw(server, "EVAL %s 1 marks %d",
+                            "local now = redis.call('TIME')[1] for i = 1, ARGV[1] do "
+                            "redis.call('HSET', KEYS[1], 'old' .. i, now - 90000, 'young' .. i, "
+                            "now - 80000, 'older' .. i, 1) end return 'done'",
+                            OLD_MARKS),
+                        "done");
+    write_again_often();
+    assert_int_equal(marks_like("new*"), NEW_MARKS);
+    assert_int_equal(marks_like("young*"), OLD_MARKS);
+    assert_int_equal(marks_like("older*"), OLD_MARKS);
+    assert_int_equal(marks_like("old[0-9]*"), 0);
+    assert_true(raw_number(server, "HGET marks older7") > 1000000);
+    assert_true(raw_number(server, "PTTL marks") > 0);
+    write_again("older9"); /* which was written, and must not be again */
+    EXPECT_KEY("b", "new999");
+    release(&hold);
+}
+
+/* One who may not look through them writes and is marked all the same. */
+static void marks_need_no_new_permission(void **state)
+{
+    (void)state;
+    assert_string_equal(raw(server, "ACL SETUSER default -hscan"), "OK");
+    write_again("one");
+    write_again("two");
+    assert_string_equal(raw(server, "ACL SETUSER default +@all"), "OK");
+    EXPECT_KEY("b", "two");
+    assert_int_equal(raw_number(server, "HLEN marks"), 3);
+    release(&hold);
+}
+
 /* ---- Nobody answers -------------------------------------------------------------------------- */
 
 static void without_an_answer_it_is_unknown(void **state)
@@ -234,6 +307,8 @@ int main(void)
         TEST(a_late_copy_does_not_write_after_the_release),
         TEST(a_late_copy_does_not_bring_back_a_deleted_value),
         TEST(a_late_copy_does_not_make_it_when_others_have_made_and_deleted_it),
+        TEST(marks_end_one_by_one),
+        TEST(marks_need_no_new_permission),
         TEST(without_an_answer_it_is_unknown),
         TEST(without_a_connection_nothing_is_written),
     };

@@ -12,7 +12,7 @@
 
 enum {
     NODE_ERRANDS = 16,
-    NODE_CANNED = 8,
+    NODE_CANNED = 48,
     NODE_BATCHES = 64,
     NODE_SUBSCRIBERS = 16,
     NODE_CHANNEL = 64

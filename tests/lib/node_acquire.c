@@ -10,22 +10,26 @@
 
 static const char ended[] = "*1\r\n:-1\r\n"; /* a tombstone says so */
 
-/* ---- Acquire: value, lease, keep, range, copy [, owner [, proposed fence, ticket]] ---- */
+/* ---- Acquire: value, lease [, keep [, range, copy [, brief keep [, owner [, proposal, ticket]]]]]
+ */
 
 typedef struct asked {
     hf__slice value, in_key;
-    int64_t lease, keep, range, copy, ticket;
+    int64_t lease, keep, brief, range, copy, ticket;
     bool owned;
+    bool fresh; /* no copy of it can be in the queue */
     bool of_quorum;
     bool far; /* what is proposed: some clock is ahead */
 } asked;
 
+enum { HOUR_MS = 3600 * 1000 };
+
 static void read_proposal(script *s, asked *a)
 {
     enum { FAR_US = 1000000 };
-    int64_t proposed = script_number_of(s->arguments[6]);
+    int64_t proposed = script_number_of(s->arguments[7]);
     a->of_quorum = true;
-    a->ticket = script_number_of(s->arguments[7]);
+    a->ticket = script_number_of(s->arguments[8]);
     a->far = proposed > s->clock_us + FAR_US;
     if (proposed > s->clock_us || a->range == 0)
         s->clock_us = proposed;
@@ -33,21 +37,28 @@ static void read_proposal(script *s, asked *a)
     s->node->last_ticket = a->ticket;
 }
 
+static int64_t number_or(const script *s, size_t argument, int64_t otherwise)
+{
+    bool given = argument < s->argument_count && s->arguments[argument].length > 0;
+    return given ? script_number_of(s->arguments[argument]) : otherwise;
+}
+
 static asked read_acquire(script *s)
 {
     size_t count = s->argument_count;
-    bool owned = count > 5 && s->arguments[5].length > 0;
-    node_expect(count == 8 || count == (owned ? 6 : 5), "acquire takes five, six or eight");
-    node_expect(s->key_count == KEYS, "acquire takes five keys");
-    script_expect_keys(s, 0, "qfwh");
+    bool owned = count > 6 && s->arguments[6].length > 0;
+    node_expect(count > 1 && count < 10 && count != 4 && count != 8, "a strange acquire");
+    script_expect_all_keys(s, count == 9);
     asked a = {.value = s->arguments[0],
-               .in_key = s->arguments[owned ? 5 : 0],
+               .in_key = s->arguments[owned ? 6 : 0],
                .lease = script_number_of(s->arguments[1]),
-               .keep = script_number_of(s->arguments[2]),
-               .range = script_number_of(s->arguments[3]),
-               .copy = script_number_of(s->arguments[4]),
-               .owned = owned};
-    if (count == 8)
+               .keep = number_or(s, 2, HOUR_MS),
+               .range = number_or(s, 3, 1),
+               .copy = number_or(s, 4, 0),
+               .owned = owned,
+               .fresh = count < 7};
+    a.brief = number_or(s, 5, a.keep);
+    if (count == 9)
         read_proposal(s, &a);
     node_expect(a.range >= (a.of_quorum ? 0 : 1) && a.copy >= -1, "a strange acquire");
     node_expect(a.copy == 0 || a.ticket > 0 || !a.of_quorum, "a place without a ticket");
@@ -56,14 +67,18 @@ static asked read_acquire(script *s)
     return a;
 }
 
-static void say_grant(const script *s, int64_t granted, int64_t remaining)
+static void say_taken(const script *s, int64_t granted, int64_t remaining, bool others)
 {
-    bool others = queue_count(s) > 0;
     say_array(s->out, others ? 3 : 2);
     say_number(s->out, granted);
     say_number(s->out, remaining);
     if (others)
         say_number(s->out, 1);
+}
+
+static void say_grant(const script *s, int64_t granted, int64_t remaining)
+{
+    say_taken(s, granted, remaining, queue_count(s) > 0);
 }
 
 static int64_t place_of(const script *s, hf__slice value)
@@ -94,7 +109,7 @@ static void say_busy(const script *s, const asked *a, int64_t remaining, hf__sli
 static void begin_queue(const script *s, const asked *a, hf__slice held)
 {
     const node_key *counter = script_find(s, KEY_FENCE);
-    script_mark_queue(s, KEY_FENCE);
+    queue_mark(s, 2 * a->lease);
     if (a->ticket == 0 && counter != NULL && strchr(counter->value.bytes, '*') != NULL)
         queue_tell(s, held, 'i', "");
     node_key *notes = script_find(s, KEY_NOTES);
@@ -153,8 +168,11 @@ static void enqueue(const script *s, const asked *a, hf__slice held)
     store_write(&store_add(store_make(s->node, s->keys[KEY_NOTES], NODE_HASH), a->value)->text,
                 (hf__slice){note, (size_t)length});
     for (size_t key = KEY_QUEUE; key <= KEY_NOTES; key += KEY_NOTES - KEY_QUEUE)
-        if (store_ttl_ms(s->node, script_find(s, key)) < a->lease)
+        if (store_ttl_ms(s->node, script_find(s, key)) < a->lease) {
             script_find(s, key)->expires_ms = s->node->now_ms + 2 * a->lease;
+            if (key == KEY_QUEUE)
+                queue_mark(s, 2 * a->lease);
+        }
 }
 
 /* The lock is free, but others were there first; false: nobody who lives. */
@@ -184,7 +202,7 @@ static bool join(const script *s, const asked *a)
     script_drop_scores(s, KEY_HOLDERS, INT64_MIN, s->node->now_ms);
     script_add_holder(s, KEY_HOLDERS, a->value, a->lease);
     script_last_as_the_latest(script_find(s, KEY_LOCK), script_find(s, KEY_HOLDERS));
-    keep_fence(s, a->keep);
+    keep_fence(s, a->brief);
     queue_leave(s, a->value);
     return true;
 }
@@ -195,7 +213,8 @@ static void say_own(const script *s, const asked *a, int64_t remaining)
     if (last > 0)
         say_grant(s, last - a->range + 1, remaining);
     else
-        say_grant(s, queue_mint(s, 0, a->range, a->lease, queue_count(s), a->keep), remaining);
+        say_grant(s, queue_mint(s, (minting){0, a->range, a->lease, queue_count(s), a->keep, 0}),
+                  remaining);
 }
 
 static void say_last_ticket(const script *s, int64_t remaining, hf__slice held)
@@ -254,21 +273,36 @@ static void enter_shared(const script *s, const asked *a)
         refuse(s, a);
 }
 
+/* A copy of something that has ended finds the lock free. */
+static void turn_away(const script *s, const asked *a, int64_t last, int64_t named)
+{
+    bool handed_on = queue_count(s) > 0 && queue_hand_on(s, last, a->keep);
+    if (!handed_on && a->of_quorum)
+        queue_mint(s, (minting){last, 1, a->lease, queue_count(s), a->keep, 0});
+    else if (!handed_on)
+        queue_leave_name(s, named, a->keep);
+    say(s->out, ended);
+}
+
 /* The lock was free. What is behind the fence decides whether there is more to do than to take it.
  */
-static void take(const script *s, const asked *a)
+static void take_free(const script *s, const asked *a)
 {
     const node_key *counter = script_find(s, KEY_FENCE);
     fence kept = script_read_fence(s, KEY_FENCE);
-    int64_t clock = s->clock_us;
+    int64_t clock = s->clock_us, slot = a->of_quorum ? 0 : script_read_fence(s, KEY_SLOT).last;
     if (counter != NULL && counter->kind != NODE_STRING) {
         say(s->out, script_wrong_type);
         return;
     }
-    bool plain = kept.plain && kept.last < clock && a->range == 1 && !a->owned && !a->far;
+    bool unused = counter == NULL && a->fresh;
+    bool plain = (unused || (kept.plain && kept.last < clock)) &&
+                 (a->of_quorum || (slot > 0 && slot < clock)) && a->range == 1 && !a->owned &&
+                 !a->far;
+    int64_t named = kept.last;
+    kept.last = script_larger(kept.last, slot);
     if (!plain && queue_is_buried(s, a->value)) {
-        queue_hand_on(s, queue_mint(s, kept.last, 1, a->lease, queue_count(s), a->keep), a->keep);
-        say(s->out, ended);
+        turn_away(s, a, kept.last, named);
         return;
     }
     if (!plain && queue_count(s) > 0 && yield(s, a, kept.last)) {
@@ -285,17 +319,29 @@ static void take(const script *s, const asked *a)
     if (plain) {
         char text[32];
         snprintf(text, sizeof(text), "%" PRId64, clock);
-        store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text), s->node->now_ms + a->keep);
+        store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text), s->node->now_ms + a->brief);
         say(s->out, "*2\r\n");
         say_number(s->out, clock);
         say_number(s->out, a->lease);
         return;
     }
     bool watched = queue_is_watched(s);
-    int64_t minted = queue_mint(s, kept.last, a->range, a->lease, queue_count(s), a->keep);
+    size_t waiting = queue_count(s);
+    int64_t minted =
+        queue_mint(s, (minting){kept.last, a->range, a->lease, waiting, a->keep, a->brief});
     if (watched)
         queue_announce(s, "granted", a->value, minted + a->range - 1, a->lease);
-    say_grant(s, minted, a->lease);
+    if (a->owned && waiting > 0)
+        queue_invite(s, a->in_key, minted + a->range - 1);
+    say_taken(s, minted, a->lease, waiting > 0);
+}
+
+/* The slot hears of this moment, whatever becomes of it. */
+static void take(const script *s, const asked *a)
+{
+    take_free(s, a);
+    if (!a->of_quorum)
+        queue_tell_slot(s, s->clock_us, a->keep);
 }
 
 void script_run_acquire(script *s)
@@ -318,7 +364,7 @@ void script_run_acquire(script *s)
     }
 }
 
-/* ---- Release: value, late, keep [, owner [, proposed fence]] ---- */
+/* ---- Release: value [, late [, keep [, owner [, proposed fence [, fence, unused]]]]] ---- */
 
 static bool leave(const script *s, hf__slice value, hf__slice owner)
 {
@@ -351,37 +397,76 @@ static bool give_back(const script *s, hf__slice value)
     return true;
 }
 
-void script_run_release(script *s)
+typedef struct released {
+    hf__slice value, owner;
+    int64_t late, keep, top, unused;
+    bool of_quorum;
+} released;
+
+static released read_release(script *s)
 {
     size_t count = s->argument_count;
-    bool owned = count > 3 && s->arguments[3].length > 0;
-    node_expect(count == 5 || count == (owned ? 4 : 3), "release takes three, four or five");
-    node_expect(s->key_count == KEYS, "release takes five keys");
-    script_expect_keys(s, 0, "qfwh");
-    hf__slice value = s->arguments[0];
-    int64_t late = script_number_of(s->arguments[1]), keep = script_number_of(s->arguments[2]);
-    if (count == 5)
+    hf__slice none = {"", 0};
+    released r = {.value = s->arguments[0],
+                  .owner = count > 3 ? s->arguments[3] : none,
+                  .late = number_or(s, 1, 0),
+                  .keep = number_or(s, 2, HOUR_MS),
+                  .top = number_or(s, 5, 0),
+                  .unused = number_or(s, 6, 0),
+                  .of_quorum = count == 5};
+    node_expect(count > 0 && count != 6 && count < 8, "a strange release");
+    script_expect_all_keys(s, r.of_quorum);
+    if (r.of_quorum)
         s->clock_us = script_larger(s->clock_us, script_number_of(s->arguments[4]));
-    fence kept = script_read_fence(s, KEY_FENCE);
-    bool ours = script_has_value(script_find(s, KEY_LOCK), value);
-    bool released = owned ? leave(s, value, s->arguments[3]) : give_back(s, value);
     s->node->releases++;
-    s->node->tomb_count += late > 0;
-    s->node->last_tombstone_ms = late;
-    if (late > 0) {
-        script_drop_scores(s, KEY_QUEUE, -s->node->now_ms + 1, -1);
-        queue_bury(s, value, late);
-        script_mark_queue(s, KEY_FENCE);
-    }
-    bool plain = ours && late == 0 && kept.plain;
-    if (script_find(s, KEY_LOCK) == NULL && !plain) {
-        if (released && queue_is_watched(s))
-            queue_announce(s, "released", value, kept.last, 0);
-        queue_hand_on(s, kept.last, keep);
-    }
+    s->node->tomb_count += r.late > 0;
+    s->node->last_tombstone_ms = r.late;
+    return r;
+}
+
+/* It is free: goes to the next one, or nothing is left under its name. */
+static void pass_on(const script *s, const released *r, int64_t last)
+{
+    if (!queue_hand_on(s, last, r->keep))
+        queue_leave_name(s, last, r->keep);
+}
+
+static void say_gone(const script *s, const released *r, fence kept)
+{
     node_member *broken = store_member(script_find(s, KEY_NOTES), HF__SLICE("#broken"));
-    if (released)
+    bool untouched =
+        !r->of_quorum && r->owner.length == 0 && kept.last > 0 && kept.last == r->top && !kept.left;
+    if (broken != NULL)
+        say_number(s->out, -script_number_of(store_slice(&broken->text)));
+    else
+        say_number(s->out, untouched ? 2 : 0);
+}
+
+void script_run_release(script *s)
+{
+    released r = read_release(s);
+    bool owned = r.owner.length > 0;
+    fence kept = script_read_fence(s, KEY_FENCE);
+    int64_t last = kept.last;
+    bool ours = script_has_value(script_find(s, KEY_LOCK), r.value);
+    bool done = owned ? leave(s, r.value, r.owner) : give_back(s, r.value);
+    bool plain = ours && r.late == 0 && kept.plain;
+    if (ours && !plain && !r.of_quorum && (r.top == 0 || r.top == last))
+        last = script_larger(0, last - r.unused);
+    if (r.late > 0) {
+        script_drop_scores(s, KEY_QUEUE, -s->node->now_ms + 1, -1);
+        queue_bury(s, r.value, r.late);
+        queue_mark(s, r.late);
+    }
+    if (plain && !r.of_quorum)
+        store_remove(s->node, script_find(s, KEY_FENCE));
+    if (script_find(s, KEY_LOCK) == NULL && !plain) {
+        if (done && queue_is_watched(s))
+            queue_announce(s, "released", r.value, kept.last, 0);
+        pass_on(s, &r, last);
+    }
+    if (done)
         say_number(s->out, 1);
     else
-        say_number(s->out, broken != NULL ? -script_number_of(store_slice(&broken->text)) : 0);
+        say_gone(s, &r, kept);
 }

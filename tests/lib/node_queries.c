@@ -207,7 +207,7 @@ static void break_lock(const script *s, int64_t last, hf__slice victim)
     queue_bury(s, s->arguments[0], late);
     store_remove(s->node, lock);
     bool watched = queue_is_watched(s);
-    int64_t minted = queue_mint(s, last, 1, 0, queue_count(s), keep);
+    int64_t minted = queue_mint(s, (minting){last, 1, 0, queue_count(s), keep, 0});
     node_text raised = join_words(minted, victim);
     snprintf(broken, sizeof(broken), "%" PRId64, last > 0 ? last : minted - 1);
     write_note(s, KEY_NOTES, HF__SLICE("#broken"), hf__slice_text(broken));
@@ -218,15 +218,15 @@ static void break_lock(const script *s, int64_t last, hf__slice victim)
     free(raised.bytes);
     if (watched)
         queue_announce(s, "broken", s->arguments[0], minted, 0);
-    queue_hand_on(s, minted, keep);
+    if (!queue_hand_on(s, minted, keep))
+        queue_leave_name(s, minted, keep);
     say_number(s->out, minted);
 }
 
 void script_run_break(script *s)
 {
-    node_expect(s->key_count == 5 && (s->argument_count == 3 || s->argument_count == 4),
-                "break takes five keys and three, or four");
-    script_expect_keys(s, 0, "qfwh");
+    node_expect(s->argument_count == 3 || s->argument_count == 4, "break takes three, or four");
+    script_expect_all_keys(s, s->argument_count == 4);
     int64_t last = script_read_fence(s, 2).last;
     node_text victim = join_words(script_number_of(s->arguments[1]), s->arguments[0]);
     s->node->breaks++;

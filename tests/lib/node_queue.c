@@ -28,22 +28,92 @@ static bool stays_watched(const script *s)
            script_number_of(store_slice(&until->text)) > s->node->now_ms;
 }
 
-int64_t queue_mint(const script *s, int64_t last, int64_t range, int64_t lease, size_t waiting,
-                   int64_t keep_ms)
+static bool has_slot(const script *s)
+{
+    return s->key_count > KEY_SLOT;
+}
+
+static int64_t slot_mark(const script *s)
+{
+    return has_slot(s) ? script_read_fence(s, KEY_SLOT).last : 0;
+}
+
+void queue_tell_slot(const script *s, int64_t number, int64_t keep_ms)
+{
+    char text[32];
+    int64_t told = script_larger(number, slot_mark(s));
+    snprintf(text, sizeof(text), "%" PRId64, told);
+    store_set(s->node, s->keys[KEY_SLOT], hf__slice_text(text),
+              script_larger(s->node->now_ms, told / 1000) + keep_ms);
+}
+
+void queue_mark(const script *s, int64_t life_ms)
 {
     char text[64];
-    int64_t first = script_larger(last + 1, s->clock_us);
+    node_key *kept = script_find(s, KEY_FENCE);
+    if (kept == NULL && has_slot(s))
+        store_set(s->node, s->keys[KEY_FENCE], HF__SLICE("0+"), s->node->now_ms + life_ms);
+    if (kept == NULL)
+        return;
+    script_last_at_least(s, kept, life_ms);
+    if (strchr(kept->value.bytes, '+') != NULL)
+        return;
+    size_t head = strspn(kept->value.bytes, "0123456789");
+    snprintf(text, sizeof(text), "%.*s+%s", (int)head, kept->value.bytes, kept->value.bytes + head);
+    store_write(&kept->value, hf__slice_text(text));
+}
+
+int64_t queue_mint(const script *s, minting wanted)
+{
+    char text[64], marks[8];
+    int64_t last = script_larger(wanted.last, wanted.last == 0 ? slot_mark(s) : 0);
+    int64_t first = script_larger(last + 1, s->clock_us), range = wanted.range;
     first += range == 0 && first > s->clock_us; /* a copy, and somebody has a larger one */
-    int64_t top = first + range - 1;
-    if (waiting == 0) {
+    int64_t top = first + range - 1, keep_ms = wanted.keep_ms;
+    if (wanted.waiting == 0) {
         prune(s);
-        waiting = script_find(s, KEY_QUEUE) != NULL;
+        wanted.waiting = script_find(s, KEY_QUEUE) != NULL;
     }
-    snprintf(text, sizeof(text), "%" PRId64 "%s%s%s", top, waiting > 0 ? "+" : "",
-             range > 1 ? "*" : "", stays_watched(s) ? "@" : "");
+    snprintf(marks, sizeof(marks), "%s%s%s", wanted.waiting > 0 ? "+" : "", range > 1 ? "*" : "",
+             stays_watched(s) ? "@" : "");
+    if (marks[0] == '\0' && wanted.brief_ms > 0)
+        keep_ms = wanted.brief_ms;
+    snprintf(text, sizeof(text), "%" PRId64 "%s", top, marks);
     store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text),
-              top / 1000 + script_larger(keep_ms, 2 * lease));
+              top / 1000 + script_larger(keep_ms, 2 * wanted.lease));
+    if (marks[0] == '\0' && has_slot(s))
+        queue_tell_slot(s, top, wanted.keep_ms);
     return first;
+}
+
+void queue_leave_name(const script *s, int64_t last, int64_t keep_ms)
+{
+    int64_t life_ms = -1;
+    const char *marks = "";
+    if (!has_slot(s))
+        return;
+    prune(s);
+    if (script_find(s, KEY_QUEUE) != NULL) {
+        marks = "+";
+        life_ms = store_ttl_ms(s->node, script_find(s, KEY_QUEUE));
+    }
+    if (stays_watched(s)) {
+        const node_member *until = store_member(script_find(s, KEY_NOTES), HF__SLICE("#watched"));
+        int64_t watched_ms = script_number_of(store_slice(&until->text)) - s->node->now_ms;
+        marks = *marks == '+' ? "+@" : "@";
+        life_ms = script_larger(life_ms, watched_ms);
+    }
+    if (last > 0)
+        queue_tell_slot(s, last, keep_ms);
+    char text[32];
+    if (strchr(marks, '@') != NULL)
+        snprintf(text, sizeof(text), "%" PRId64 "-%s", last, marks);
+    else
+        snprintf(text, sizeof(text), "0%s", marks);
+    if (life_ms > 0)
+        store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text), s->node->now_ms + life_ms);
+    else
+        store_remove(s->node, script_find(s, KEY_FENCE));
 }
 
 /* ---- Who waits ---- */
@@ -211,14 +281,21 @@ bool queue_next(const script *s, hf__slice stays, waiter *next)
     return false;
 }
 
-void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep_ms)
+static void tell_granted(const script *s, const waiter *next, int64_t number, size_t waiting)
 {
     char rest[128];
+    snprintf(rest, sizeof(rest), " %" PRId64 " %" PRId64 " %" PRId64 " %d", next->copy, number,
+             next->lease, waiting > 0);
+    queue_tell(s, hf__slice_text(next->value), 'g', rest);
+}
+
+void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep_ms)
+{
     hf__slice value = hf__slice_text(next->value);
     const node_member *place = store_member(script_find(s, KEY_QUEUE), value);
-    script minting = *s; /* never below a ticket */
+    script minting_as = *s; /* never below a ticket */
     if (place != NULL)
-        minting.clock_us = script_larger(s->clock_us, place->score);
+        minting_as.clock_us = script_larger(s->clock_us, place->score);
     queue_leave(s, value);
     store_set(s->node, s->keys[KEY_LOCK], next->in_key, s->node->now_ms + next->lease);
     if (next->owner[0] != '\0')
@@ -226,18 +303,74 @@ void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep
     size_t waiting = queue_count(s);
     bool watched = queue_is_watched(s);
     bool copy = next->range == 0;
-    int64_t minted =
-        queue_mint(&minting, last, next->range + copy, next->lease, waiting, keep_ms) + copy;
-    snprintf(rest, sizeof(rest), " %" PRId64 " %" PRId64 " %" PRId64 " %d", next->copy, minted,
-             next->lease, waiting > 0);
-    queue_tell(s, value, 'g', rest);
+    int64_t minted = queue_mint(&minting_as, (minting){last, next->range + copy, next->lease,
+                                                       waiting, keep_ms, 0}) +
+                     copy;
+    tell_granted(s, next, minted, waiting);
     if (watched)
         queue_announce(s, "granted", value, minted + next->range - 1, next->lease);
+    if (next->owner[0] != '\0' && waiting > 0)
+        queue_invite(s, next->in_key, minted + next->range - 1);
 }
 
-void queue_hand_on(const script *s, int64_t last, int64_t keep_ms)
+bool queue_hand_on(const script *s, int64_t last, int64_t keep_ms)
 {
     waiter next;
-    if (queue_next(s, HF__SLICE(""), &next))
+    bool found = queue_next(s, HF__SLICE(""), &next);
+    if (found)
         queue_grant(s, &next, last, keep_ms);
+    return found;
+}
+
+/* ---- Others of the same owner ---- */
+
+enum { INVITED_MAX = 100 };
+
+/* Who comes behind that one; NULL: nobody. */
+static const node_member *queue_behind(const script *s, const node_member *before)
+{
+    const node_key *queue = script_find(s, KEY_QUEUE);
+    const node_member *next = NULL;
+    for (size_t i = 0; queue != NULL && i < queue->member_count; i++) {
+        const node_member *member = &queue->members[i];
+        if (member->score >= 0 && (before == NULL || comes_before(before, member)) &&
+            (next == NULL || comes_before(member, next)))
+            next = member;
+    }
+    return next;
+}
+
+/* Those who wait, in order; returns how many. */
+static size_t list_waiters(const script *s, waiter *all, bool *live)
+{
+    size_t count = 0;
+    const node_member *at = NULL;
+    while (count < INVITED_MAX && (at = queue_behind(s, at)) != NULL) {
+        live[count] = read_waiter(s, store_slice(&at->name), &all[count]);
+        all[count].in_key = (hf__slice){NULL, 0}; /* would point into a copy */
+        count++;
+    }
+    return count;
+}
+
+void queue_invite(const script *s, hf__slice owner, int64_t last)
+{
+    static waiter all[INVITED_MAX];
+    bool live[INVITED_MAX], invited[INVITED_MAX];
+    size_t others[INVITED_MAX], count = list_waiters(s, all, live);
+    bool of_quorum = !has_slot(s);
+    for (size_t i = 0; i < count; i++) {
+        invited[i] = live[i] && slice_is(hf__slice_text(all[i].owner), owner);
+        if (!invited[i] && of_quorum)
+            count = i;
+        if (i >= count || !invited[i])
+            continue;
+        queue_leave(s, hf__slice_text(all[i].value));
+        script_add_holder(s, KEY_HOLDERS, hf__slice_text(all[i].value), all[i].lease);
+        others[i] = queue_count(s);
+    }
+    script_last_as_the_latest(script_find(s, KEY_LOCK), script_find(s, KEY_HOLDERS));
+    for (size_t i = 0; i < count; i++)
+        if (invited[i])
+            tell_granted(s, &all[i], last - all[i].range + 1, others[i]);
 }

@@ -55,9 +55,26 @@ void script_expect_keys(const script *s, size_t first, const char *letters)
         script_expect_side_key(s, first, first + i, letters[i - 1]);
 }
 
+void script_expect_all_keys(const script *s, bool of_quorum)
+{
+    hf__slice fence_key = s->keys[KEY_FENCE], slot = s->keys[KEY_SLOT];
+    node_expect(s->key_count == KEY_SLOT + (of_quorum ? 0 : 1), "a strange number of keys");
+    script_expect_keys(s, 0, "qfwh");
+    if (of_quorum)
+        return;
+    size_t head = fence_key.length - s->keys[KEY_LOCK].length;
+    size_t letter =
+        head - strcspn(fence_key.bytes, "{") > 0 ? strcspn(fence_key.bytes, "{") - 2 : 0;
+    node_expect(
+        slot.length == head && slot.bytes[letter] == 'm' &&
+            memcmp(slot.bytes, fence_key.bytes, letter) == 0 &&
+            memcmp(slot.bytes + letter + 1, fence_key.bytes + letter + 1, head - letter - 1) == 0,
+        "not the mark of its slot");
+}
+
 node_key *script_find(const script *s, size_t key)
 {
-    return store_find(s->node, s->keys[key]);
+    return key < s->key_count ? store_find(s->node, s->keys[key]) : NULL;
 }
 
 bool script_has_value(const node_key *key, hf__slice value)
@@ -88,21 +105,11 @@ fence script_read_fence(const script *s, size_t key)
 {
     node_key *kept = script_find(s, key);
     if (kept == NULL)
-        return (fence){0, false};
+        return (fence){0, false, false};
     size_t digits = strspn(kept->value.bytes, "0123456789");
     return (fence){digits > 0 ? strtoll(kept->value.bytes, NULL, 10) : 0,
-                   digits > 0 && digits == kept->value.length};
-}
-
-void script_mark_queue(const script *s, size_t key)
-{
-    char text[64];
-    node_key *kept = script_find(s, key);
-    if (kept == NULL || strchr(kept->value.bytes, '+') != NULL)
-        return;
-    size_t head = strspn(kept->value.bytes, "0123456789");
-    snprintf(text, sizeof(text), "%.*s+%s", (int)head, kept->value.bytes, kept->value.bytes + head);
-    store_write(&kept->value, hf__slice_text(text));
+                   digits > 0 && digits == kept->value.length,
+                   kept->value.length > 0 && memchr(kept->value.bytes, '-', kept->value.length)};
 }
 
 /* ---- Holders ---- */
@@ -182,13 +189,14 @@ static void renew_fence(const script *s, size_t place, int64_t keep, int64_t kno
 {
     char text[64];
     const node_key *kept = script_find(s, place);
-    const char *marks = kept != NULL ? kept->value.bytes : "+"; /* lost: somebody may wait */
+    const char *marks = kept != NULL ? kept->value.bytes : "";
     if (known <= script_read_fence(s, place).last) {
         script_last_at_least(s, script_find(s, place), keep);
         return;
     }
     marks += strspn(marks, "0123456789");
-    snprintf(text, sizeof(text), "%lld%s", (long long)known, marks);
+    marks += *marks == '+'; /* which it gets: somebody may wait, and the slot must be told */
+    snprintf(text, sizeof(text), "%lld+%s", (long long)known, marks);
     int64_t ahead = script_larger(0, known / 1000 - s->node->now_ms);
     store_set(s->node, s->keys[place], hf__slice_text(text), s->node->now_ms + keep + ahead);
 }

@@ -28,14 +28,17 @@ void script_last_as_the_latest(node_key *lock, node_key *holders);
 typedef struct fence {
     int64_t last; /* 0: none */
     bool plain;   /* there is one, and no mark behind it */
+    bool left;    /* a release has left it for those who watch */
 } fence;
 
 fence script_read_fence(const script *s, size_t key);
-void script_mark_queue(const script *s, size_t key); /* '+' behind the fence: look at it */
 
 /* ---- The queue: of scripts that take all keys of a lock (node_queue.c) ---- */
 
-enum { KEY_LOCK, KEY_QUEUE, KEY_FENCE, KEY_NOTES, KEY_HOLDERS, KEYS };
+enum { KEY_LOCK, KEY_QUEUE, KEY_FENCE, KEY_NOTES, KEY_HOLDERS, KEY_SLOT };
+
+/* All keys of a lock must be there, the slot's mark behind them unless it is one of a quorum. */
+void script_expect_all_keys(const script *s, bool of_quorum);
 
 typedef struct waiter { /* copies, for its place in the queue may be gone by then */
     char value[512], owner[512];
@@ -45,14 +48,26 @@ typedef struct waiter { /* copies, for its place in the queue may be gone by the
 
 const node_member *queue_first(const script *s); /* NULL: nobody waits */
 size_t queue_count(const script *s);             /* those who wait, without the tombstones */
-int64_t queue_mint(const script *s, int64_t last, int64_t range, int64_t lease, size_t waiting,
-                   int64_t keep_ms);
+typedef struct minting {
+    int64_t last, range, lease;
+    size_t waiting;
+    int64_t keep_ms;
+    int64_t brief_ms; /* if it has no marks; 0: as keep_ms */
+} minting;
+
+int64_t queue_mint(const script *s, minting wanted);
+void queue_mark(const script *s, int64_t life_ms); /* '+' behind the fence: look at it */
+void queue_tell_slot(const script *s, int64_t number, int64_t keep_ms);
+/* Nobody has the lock, whose last fence was that: only what marks announce stays. */
+void queue_leave_name(const script *s, int64_t last, int64_t keep_ms);
+/* Others of the owner who wait have the lock too, with that fence. */
+void queue_invite(const script *s, hf__slice owner, int64_t last);
 void queue_share(const script *s, hf__slice value, int64_t lease);
 void queue_leave(const script *s, hf__slice value);
 /* The first who lives, or is the one that may stay; false: there is none. */
 bool queue_next(const script *s, hf__slice stays, waiter *next);
 void queue_grant(const script *s, const waiter *next, int64_t last, int64_t keep_ms);
-void queue_hand_on(const script *s, int64_t last, int64_t keep_ms);
+bool queue_hand_on(const script *s, int64_t last, int64_t keep_ms); /* false: to nobody */
 bool queue_is_buried(const script *s, hf__slice value);
 void queue_bury(const script *s, hf__slice value, int64_t late_ms);
 /* To those who watch the lock, if anybody did so before it was changed. */

@@ -10,7 +10,7 @@
 #include "lua/scripts.h"
 #include "stage.h"
 
-enum { WORDS = 16, NUMBER = 24, VALUE = 100 };
+enum { WORDS = 20, NUMBER = 24, VALUE = 100 };
 
 static hf__buffer asked, answered; /* of its commands */
 static hf__buffer waits, heard;    /* of its subscription */
@@ -65,7 +65,7 @@ void rival_end(void)
 typedef struct words {
     hf__slice all[WORDS];
     size_t count;
-    char side[4][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
+    char side[5][HF_NAME_MAX + HF__SIDE_KEY_EXTRA];
     char value[VALUE];
     char numbers[6][NUMBER];
     size_t number_count;
@@ -91,15 +91,18 @@ static void put_value(words *w, int number)
 
 static void put_head(words *w, int script, const char *name, const char *letters)
 {
-    static const char *const counts[] = {"1", "2", "3", "4", "5"};
+    static const char *const counts[] = {"1", "2", "3", "4", "5", "6"};
     size_t length = strlen(name);
     put(w, HF__SLICE("EVAL"));
     put(w, (hf__slice){hf__scripts[script].body, hf__scripts[script].length});
     put(w, hf__slice_text(counts[strlen(letters)]));
     put(w, hf__slice_text(name));
     for (size_t i = 0; letters[i] != '\0'; i++) {
-        size_t made = hf__side_key(w->side[i], HF__SLICE(""), letters[i], hf__slice_text(name),
-                                   hf__slot(name, length));
+        unsigned slot = hf__slot(name, length);
+        size_t made =
+            letters[i] == 'm'
+                ? hf__slot_key(w->side[i], HF__SLICE(""), hf__slot_tags[slot])
+                : hf__side_key(w->side[i], HF__SLICE(""), letters[i], hf__slice_text(name), slot);
         put(w, (hf__slice){w->side[i], made});
     }
 }
@@ -135,28 +138,32 @@ static bool answer_begins(const char *text)
            memcmp(hf__buffer_front(&answered), text, length) == 0;
 }
 
-/* The owner and, on a quorum, the proposed fence. */
-static void put_rest(words *w, const char *owner)
+static bool of_quorum(void)
 {
-    bool of_quorum = the_stage.server_count > 1;
-    if (owner != NULL || of_quorum)
-        put(w, hf__slice_text(owner != NULL ? owner : ""));
-    if (of_quorum)
-        put_number(w, 1);
+    return the_stage.server_count > 1;
+}
+
+/* For scripts that take all keys of a lock, and of one server the mark of its slot. */
+static void put_whole_head(words *w, int script, const char *name)
+{
+    put_head(w, script, name, of_quorum() ? "qfwh" : "qfwhm");
 }
 
 bool rival_acquire(const rival_wish *wish)
 {
     words w = {.count = 0};
-    put_head(&w, HF__SCRIPT_ACQUIRE, wish->name, "qfwh");
+    put_whole_head(&w, HF__SCRIPT_ACQUIRE, wish->name);
     put_value(&w, wish->number);
     put_number(&w, wish->lease != 0 ? wish->lease : 10000);
     put_number(&w, 3600000);
     put_number(&w, wish->range != 0 ? wish->range : 1);
     put_number(&w, wish->copy);
-    put_rest(&w, wish->owner);
-    if (the_stage.server_count > 1)
+    put(&w, HF__SLICE(""));
+    put(&w, hf__slice_text(wish->owner != NULL ? wish->owner : ""));
+    if (of_quorum()) {
+        put_number(&w, 1);
         put_number(&w, wish->ticket);
+    }
     run_script(&w);
     return !answer_begins("*3\r\n:0\r\n") && !answer_begins("*4\r\n:0\r\n") &&
            !answer_begins("*5\r\n:0\r\n");
@@ -165,11 +172,14 @@ bool rival_acquire(const rival_wish *wish)
 void rival_release(const char *name, int number)
 {
     words w = {.count = 0};
-    put_head(&w, HF__SCRIPT_RELEASE, name, "qfwh");
+    put_whole_head(&w, HF__SCRIPT_RELEASE, name);
     put_value(&w, number);
     put_number(&w, 0);
     put_number(&w, 3600000);
-    put_rest(&w, NULL);
+    if (of_quorum()) {
+        put(&w, HF__SLICE(""));
+        put_number(&w, 1);
+    }
     run_script(&w);
 }
 
@@ -186,10 +196,12 @@ void rival_revoke(const char *name, const char *why)
 void rival_break(const char *name)
 {
     words w = {.count = 0};
-    put_head(&w, HF__SCRIPT_BREAK, name, "qfwh");
+    put_whole_head(&w, HF__SCRIPT_BREAK, name);
     put(&w, hf__slice_text(node_get(here(), name)));
     put_number(&w, (int64_t)stage_fence_at(where, name));
     put_number(&w, 3600000);
+    if (of_quorum())
+        put_number(&w, 1);
     run_script(&w);
 }
 

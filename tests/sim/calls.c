@@ -92,6 +92,10 @@ static void check_release(world *w, int index, int number)
     const hf_hold *hold = check_hold_of(&w->clients[index], a->subject.value);
     bool passed_on = hold != NULL && hold->stage == HF__HOLD_HELD; /* to another thread */
     server_set_clock(w);
+    if (!passed_on && a->was_last && a->subject.wish.owner == NO_OWNER &&
+        !check_was_released(w, a->subject.value))
+        world_fail(w, "client %d.%d: said to have released %s, which no release has found", index,
+                   number, lock_names[a->subject.wish.lock]);
     if (!w->plan.beyond && !w->plan.very_late && !passed_on && a->was_last &&
         check_server_has(w, &a->subject))
         world_fail(w, "client %d.%d: released %s, but the server still has it", index, number,

@@ -6,6 +6,7 @@
  * its own among the holders that has not ended. That is stronger than "no two at once", and finds a
  * bug long before two holders meet. In all runs: a hold that has once been invalid stays so. At the
  * end: no two parties have believed at once. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/state.h"
@@ -39,6 +40,25 @@ void check_remember_value(world *w, const char *value)
 bool check_knows_value(world *w, const char *value)
 {
     return *place_of(w, value) != 0;
+}
+
+static void name_release(char *text, size_t size, const char *value)
+{
+    snprintf(text, size, "released %s", value);
+}
+
+void check_note_release(world *w, const char *value)
+{
+    char text[160];
+    name_release(text, sizeof(text), value);
+    check_remember_value(w, text);
+}
+
+bool check_was_released(world *w, const char *value)
+{
+    char text[160];
+    name_release(text, sizeof(text), value);
+    return check_knows_value(w, text);
 }
 
 /* ---- Beliefs ---- */
@@ -144,10 +164,10 @@ void check_foreign_over(world *w, int lock)
 
 /* ---- The end ---- */
 
-/* What is kept for ids and stock has no end. */
+/* Ids, items of stock and their open reservations have no end. */
 static bool is_of_store(const char *key, size_t length)
 {
-    return length > 5 && strncmp(key, "hf:", 3) == 0 && strchr("nsrpt", key[3]) != NULL;
+    return length > 5 && strncmp(key, "hf:", 3) == 0 && strchr("nst", key[3]) != NULL;
 }
 
 static void see_key(void *arg, const char *key, size_t length, const char *type,

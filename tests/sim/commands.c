@@ -35,6 +35,7 @@ static const sim_command commands[] = {
     {"hkeys", 2, 0, sim_run_hkeys},
     {"hlen", 2, 0, sim_run_hlen},
     {"hmget", -3, 0, sim_run_hmget},
+    {"hscan", -3, 0, sim_run_hscan},
     {"hset", -4, W, sim_run_hset},
     {"hvals", 2, 0, sim_run_hvals},
     {"incr", 2, W, sim_run_incr},

@@ -7,7 +7,11 @@
  * victim's and smaller than those that follow. This holds in all runs, with one exception, which
  * docs/safety.md names: the server has forgotten the last fence (evicted, restarted without it,
  * kept for its time and dropped) and its clock is behind that fence. Whether it had reason to
- * forget is computed here, from what happened to it, and not taken from what it has.
+ * forget is computed here, from what happened to it, and not taken from what it has. It knows a
+ * fence by the lock's own key or by the mark of its slot.
+ *
+ * No fence that anybody is told is ahead of the server's clock, at its highest; but whoever breaks
+ * a lock, or takes away its key, leaves what was reserved to nobody.
  *
  * Two registers for each lock show what it means. Both are read at the grant and written once, at
  * the release. One believes whoever thinks that he holds the lock; beyond the assumptions it must
@@ -51,6 +55,8 @@ void fences_begin(world *w)
         const char *name = lock_names[i];
         size_t length = strlen(name);
         unsigned slot = hf__slot(name, length);
+        w->locks[i].slot_length =
+            hf__slot_key(w->locks[i].slot, HF__SLICE(""), hf__slot_tags[slot]);
         for (int side = 0; side < SIDES; side++)
             w->locks[i].side_length[side] =
                 hf__side_key(w->locks[i].side[side], HF__SLICE(""), side_letters[side],
@@ -116,10 +122,25 @@ static void read_registers(world *w, sim_handle *h)
     h->fenced_value = lock->fenced.value;
 }
 
+enum { AHEAD_US = 2 };
+
+/* The clock at its highest; those who have one slot share the mark. */
+static void check_ahead(world *w, int index, const sim_handle *h)
+{
+    int64_t highest_us = server_now_us(w) - w->server_offset_us + w->highest_offset_us;
+    int64_t bound_us = AHEAD_US, ahead_us = (int64_t)h->fence - highest_us;
+    for (int i = 0; i < LOCKS; i++)
+        bound_us += w->locks[i].breaks * (1 + w->plan.local_turns);
+    if (ahead_us > bound_us && !w->plan.beyond)
+        world_fail(w, "client %d.%d: granted %s with a fence that is %lld us ahead of the clock",
+                   index, h->actor, lock_names[h->wish.lock], (long long)ahead_us);
+}
+
 void fences_granted(world *w, int index, sim_actor *a, sim_handle *h)
 {
     sim_lock *lock = &w->locks[h->wish.lock];
     bool shared = h->wish.owner != NO_OWNER;
+    check_ahead(w, index, h);
     if (h->fence == 0)
         world_fail(w, "client %d.%d: granted %s without a fence", index, h->actor,
                    lock_names[h->wish.lock]);
@@ -213,10 +234,37 @@ void fences_end(world *w)
 
 /* ---- What may make a fence smaller ---- */
 
+static uint64_t number_at(world *w, const char *key, size_t length)
+{
+    const char *text = sim_server_get(w->server, key, length);
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
 uint64_t fences_at_server(world *w, const sim_lock *lock)
 {
-    const char *text = sim_server_get(w->server, lock->side[SIDE_F], lock->side_length[SIDE_F]);
-    return text != NULL ? strtoull(text, NULL, 10) : 0;
+    return larger(number_at(w, lock->side[SIDE_F], lock->side_length[SIDE_F]),
+                  number_at(w, lock->slot, lock->slot_length));
+}
+
+/* Whoever holds the lock, and does use this library, has a fence under its name. */
+static void check_named(world *w, int lock)
+{
+    const sim_lock *l = &w->locks[lock];
+    const char *held = check_held_as(w, lock);
+    bool ours = held != NULL && strcmp(held, l->foreign_value) != 0 && !w->outsider;
+    if (ours && !w->plan.beyond && number_at(w, l->side[SIDE_F], l->side_length[SIDE_F]) == 0)
+        world_fail(w, "%s is held as %s, without a fence", lock_names[lock], held);
+}
+
+void fences_kept(world *w, int lock)
+{
+    check_named(w, lock);
+    const sim_lock *l = &w->locks[lock];
+    uint64_t known = fences_at_server(w, l), told = fences_highest(l);
+    int64_t kept_until_ms = (int64_t)(told / 1000) + w->plan.fence_keep_ms;
+    if (known < told && server_now_us(w) / 1000 < kept_until_ms && !w->plan.beyond)
+        world_fail(w, "the server has %llu for %s, whose fence was %llu", (unsigned long long)known,
+                   lock_names[lock], (unsigned long long)told);
 }
 
 void fences_before_fault(world *w)
@@ -224,9 +272,10 @@ void fences_before_fault(world *w)
     server_set_clock(w);
     for (int i = 0; i < w->plan.locks; i++) {
         sim_lock *lock = &w->locks[i];
-        uint64_t known = fences_at_server(w, lock);
+        uint64_t known = fences_at_server(w, lock), told = fences_highest(lock);
         int64_t kept_until_ms = (int64_t)(lock->minted / 1000) + w->plan.fence_keep_ms;
-        lock->minted = larger(lock->minted, fences_highest(lock));
+        /* What was reserved for nobody may be given back. */
+        lock->minted = larger(lock->forgotten ? lock->minted : known, told);
         if (known >= lock->minted) {
             lock->minted = known;
             lock->forgotten = false;

@@ -43,7 +43,7 @@ static sim_figures figures(const world *w)
     X(renewals) X(jeopardies) X(told_lost) X(revoked) X(broken) X(inspected) X(fenced_writes) \
     X(fenced_refusals) X(excused) X(queued) X(pushed) X(turns) X(detached) X(attached)        \
     X(unattached) X(dropped) X(ids_blocks) X(ids_jumps) X(ids_forgot) X(ids_excused) X(sold)  \
-    X(reserved) X(confirmed) X(ended) X(taken_back) X(refused_orders) X(begun_again)          \
+    X(reserved) X(confirmed) X(ended) X(taken_back) X(refused_orders) X(begun_again) X(deleted) \
     X(forgotten_orders) X(sights) X(sights_missed)
 /* clang-format on */
 
@@ -88,10 +88,10 @@ static void print(sim_batch *batch)
            (long long)t->ids_blocks, (long long)t->ids_jumps, (long long)t->ids_forgot,
            (long long)t->ids_excused);
     printf("  %lld sold, %lld taken back, %lld reserved, %lld confirmed, %lld ended, %lld refused; "
-           "%lld items begun, %lld requests forgotten\n",
+           "%lld items begun, %lld deleted, %lld requests forgotten\n",
            (long long)t->sold, (long long)t->taken_back, (long long)t->reserved,
            (long long)t->confirmed, (long long)t->ended, (long long)t->refused_orders,
-           (long long)t->begun_again, (long long)t->forgotten_orders);
+           (long long)t->begun_again, (long long)t->deleted, (long long)t->forgotten_orders);
     printf("  observers were told %lld things, %lld times that they missed some; at most %lld "
            "calls of one client at once\n",
            (long long)t->sights, (long long)t->sights_missed, (long long)t->under_way_max);

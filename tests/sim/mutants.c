@@ -50,12 +50,11 @@ const char *mutant_change_script(const char *name, const char *body)
 /* A fence that is the time itself is kept from now on in any case. */
 #define KEPT_FROM_NOW EDIT("hand_on", "'PXAT', math.floor(top / 1000) + lasts", "'PX', lasts")
 
-#define LAST          "tonumber(string.match(kept or '', '^%d+') or 0)"
-#define LAST_OR_CLOCK "math.max(clock, " LAST " + 1)"
+#define LAST_OR_CLOCK "math.max(clock, math.max(last, slot_last) + 1)"
 
 /* A waiter is told of his grant to see whether he is there. */
-#define PUBLISHED                                                                        \
-    "{0, tonumber(redis.pcall('PUBLISH', channel, 'g ' .. string.match(heir, ':(%d+)@')" \
+#define PUBLISHED                                                                          \
+    "{0, tonumber(redis.pcall('PUBLISH', channel, 'g ' .. string.match(waiter, ':(%d+)@')" \
     " .. ' ' .. n .. string.format(' %.0f ', clock) .. lease .. ' 0'))}"
 
 const sim_mutant mutants[] = {
@@ -86,15 +85,13 @@ const sim_mutant mutants[] = {
     {"tombstone-ignored", "acquire does not look for a tombstone", 500, .first = 38,
      .edits =
          {EDIT("acquire", "local buried = call('ZSCORE', KEYS[2], '!' .. value)", "local buried"),
-          EDIT("acquire",
-               "elseif call('ZSCORE', KEYS[2], '!' .. value) then\n        return {-1}\n    end",
-               "elseif false then\n    end"),
-          EDIT("acquire",
-               "elseif call('ZSCORE', KEYS[2], '!' .. value) then\n        return {-1}\n    elseif",
+          EDIT("acquire", "elseif call('ZSCORE', KEYS[2], '!' .. value) then\nreturn {-1}\nend",
+               "elseif false then\nend"),
+          EDIT("acquire", "elseif call('ZSCORE', KEYS[2], '!' .. value) then\nreturn {-1}\nelseif",
                "elseif")}},
     {"mark-not-set", "a tombstone is left, but the fence does not say so", 4000, .first = 1381,
-     .edits = {EDIT("release", "call('SET', KEYS[3], string.gsub(kept, '^%d+', '%0+'), 'KEEPTTL')",
-                    "")}},
+     .edits = {EDIT("release", "mark_queue(found[2], late)", ""),
+               EDIT("release", "marks = life > 0 and '+' or ''", "life = 0")}},
     {"mark-lost", "the next grant wipes away the mark of a tombstone", 8000, .first = 1120,
      .edits = {EDIT("hand_on", "waiting = call('ZCARD', KEYS[2]) -- of these",
                     "waiting = 0 -- of these")}},
@@ -114,8 +111,10 @@ const sim_mutant mutants[] = {
     {"unknown-granted", "unknown treated as granted", 500, .core = HF__MUTANT_UNKNOWN_GRANTED},
     {"cancel-keeps", "cancel leaves a grant behind", 500, .first = 11,
      .core = HF__MUTANT_CANCEL_KEEPS},
-    {"revives", "renewal after loss", 500, .first = 105, .core = HF__MUTANT_REVIVES},
+    {"revives", "renewal after loss", 500, .first = 2645, .core = HF__MUTANT_REVIVES},
     {"lost-kept", "a lost hold is not released", 500, .first = 32, .core = HF__MUTANT_LOST_KEPT},
+    {"unknown-released", "a repeated release that finds nothing has succeeded", 2000,
+     .core = HF__MUTANT_UNKNOWN_RELEASED},
     {"short-cleanup", "the background gives up too early", 500, .first = 288,
      .core = HF__MUTANT_SHORT_CLEANUP},
     {"no-tombstone", "a release leaves no tombstone", 500, .first = 38,
@@ -139,12 +138,12 @@ const sim_mutant mutants[] = {
 
     /* Fences. */
     {"fence-counter", "the fence is a bare counter", 500,
-     .edits = {EDIT("acquire", "local last = tonumber(kept)", "local last = nil"),
-               EDIT("hand_on", LAST_OR_CLOCK, LAST " + 1"), KEPT_FROM_NOW}},
-    {"fence-not-refreshed", "the fence runs out under a long hold", 500, .first = 310,
+     .edits = {EDIT("acquire", "and (ARGV[4] or '1') == '1' and not owner", "and false"),
+               EDIT("hand_on", LAST_OR_CLOCK, "math.max(last, slot_last) + 1"), KEPT_FROM_NOW}},
+    {"fence-not-refreshed", "the fence runs out under a long hold", 500, .first = 5,
      .edits = {EDIT("renew", "raise(fence, keep)", "")}},
     {"fence-not-joined", "the fence runs out under a chain of sharers", 4000, .first = 3476,
-     .edits = {EDIT("acquire", "call('PEXPIRE', KEYS[3], keep)", "")}},
+     .edits = {EDIT("acquire", "call('PEXPIRE', KEYS[3], brief)", "")}},
     {"fence-from-now", "the fence is kept from now on, not from its own time on", 4000,
      .first = 647, .edits = {KEPT_FROM_NOW}},
     {"fence-forgets-last", "the fence is the time, whatever the last one was", 500, .first = 19,
@@ -152,6 +151,15 @@ const sim_mutant mutants[] = {
     {"join-new-fence", "who joins gets a new fence", 500,
      .edits = {EDIT("acquire", "last > 0 and last - range + 1 or mint(nil, range, lease, waiting)",
                     "mint(call('GET', KEYS[3]), range, lease, waiting)")}},
+    {"fence-left", "a release keeps the fence under its name", 500,
+     .edits = {EDIT("release", "call('DEL', KEYS[1], KEYS[3])", "call('DEL', KEYS[1])")}},
+    {"slot-untold", "who is handed the lock leaves no fence when it is released", 8000,
+     .edits = {EDIT("release", "if KEYS[6] and marks == '' and top > told then", "if false then")}},
+    {"slot-ignored", "an acquire does not look at the mark of its slot", 8000,
+     .edits = {EDIT("acquire", "#marked == #stamp and marked < stamp or not KEYS[6]", "true"),
+               EDIT("acquire", "slot_last = tonumber(marked) or 0", "slot_last = 0")}},
+    {"slot-lowered", "an acquire lowers the mark of its slot", 8000,
+     .edits = {EDIT("acquire", "if slot_last > clock then", "if false then")}},
     {"break-keeps-fence", "a break does not raise the fence", 500, .first = 37,
      .edits = {EDIT("break", "local fence = mint(kept, 1, 0, call('ZCOUNT', KEYS[2], '0', '+inf'))",
                     "local fence = last")}},
@@ -174,8 +182,8 @@ const sim_mutant mutants[] = {
      .first = 36, .edits = {EDIT("renew", "if own < now + lease then", "if true then")}},
     {"key-ttl-told", "who joins is told how long the lock lasts", 500, .first = 74,
      .edits = {EDIT("acquire", "remaining = own - now", "remaining = remaining"),
-               EDIT("acquire", "join() then\n        remaining = lease",
-                    "join() then\n        remaining = call('PTTL', KEYS[1])")}},
+               EDIT("acquire", "join() then\nremaining = lease",
+                    "join() then\nremaining = call('PTTL', KEYS[1])")}},
     {"key-ttl-renewed", "a sharer's renewal is answered with how long the lock lasts", 500,
      .first = 244, .edits = {EDIT("renew", "return own - now", "return call('PTTL', lock)")}},
     {"foreign-joined", "an owner's name without holders is taken for the owner", 500, .first = 125,
@@ -189,8 +197,7 @@ const sim_mutant mutants[] = {
 
     /* Queues, in the scripts. */
     {"queue-jumped", "who finds the lock free takes it past those who wait", 500,
-     .edits = {EDIT("acquire", "if waiting > 0 then\n        local stays",
-                    "if false then\n        local stays")}},
+     .edits = {EDIT("acquire", "if waiting > 0 then\nlocal stays", "if false then\nlocal stays")}},
     {"kept-queued", "who takes a free lock with a copy that does not queue stays in the queue",
      1000, .first = 946,
      .edits = {EDIT("acquire", "if waiting > 0 then -- it may", "if score then -- it may")}},
@@ -201,10 +208,10 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("release", "if released > 0 and not owner or call('EXISTS', KEYS[1]) == 0 then",
                     "if released > 0 and not owner then call('DEL', KEYS[1]) elseif false then")}},
     {"queue-unmarked", "a queue begins, but the fence does not say so", 500,
-     .edits = {EDIT("acquire", "call('SET', KEYS[3], string.gsub(fence, '^%d+', '%0+'), 'KEEPTTL')",
-                    "")}},
+     .edits = {EDIT("acquire", "mark_queue(fence, 2 * lease)\n", ""),
+               EDIT("acquire", "mark_queue(call('GET', KEYS[3]), 2 * lease)", "")}},
     {"comes-unmarked", "a fence that was evicted comes back without saying that some wait", 500,
-     .first = 2767, .edits = {EDIT("renew", "kept or '+'", "kept or ''")}},
+     .first = 2767, .edits = {EDIT("renew", "'^%+?', '+')", "'', '')")}},
     {"dead-granted", "whoever is in the queue is taken for alive", 500, .first = 4,
      .edits = {EDIT("hand_on", "redis.pcall('PUBSUB', 'NUMSUB', channel)", "{0, 1}")}},
     {"asleep-granted", "who has not been heard from is taken for alive", 1000, .first = 454,
@@ -219,15 +226,17 @@ const sim_mutant mutants[] = {
                     "'hf:c:' .. string.sub(v, 1, 32), 'i ' .. (string.match(v, ':(%d+)@') or 0)) "
                     "end local heir, heir_lease, heir_owner\n")}},
     {"skipped-for-good", "who has lost his place gets no other", 500,
-     .edits =
-         {EDIT("hand_on", "    redis.pcall('HDEL', KEYS[4], heir)\n",
-               "    if heard and (heard.err or heard[2] > 0) then call('HDEL', KEYS[4], heir) "
-               "end\n"),
-          EDIT("acquire", "    local score = enqueue(held)\n",
-               "    if call('HEXISTS', KEYS[4], value) == 1 and not call('ZSCORE', KEYS[2], value) "
-               "then return {0, remaining, held} end\n    local score = enqueue(held)\n")}},
+     .edits = {EDIT("hand_on", "redis.pcall('HDEL', KEYS[4], heir)\n",
+                    "if n then call('HDEL', KEYS[4], heir) end\n"),
+               EDIT(
+                   "acquire", "local score = enqueue(held)\n",
+                   "if call('HEXISTS', KEYS[4], value) == 1 and not call('ZSCORE', KEYS[2], value) "
+                   "then return {0, remaining, held} end\nlocal score = enqueue(held)\n")}},
     {"waiter-untold", "a holder is not told that somebody waits", 500, .first = 53,
      .edits = {EDIT("acquire", "inquire(held, 'i %s')", "")}},
+    {"alone-invited", "of the waiters of one owner only the first gets the lock", 500,
+     .edits = {EDIT("hand_on", "heir_lease = invite(heir_owner, last)",
+                    "heir_lease = heir_lease")}},
     {"not-left", "a release does not leave the queue", 500, .first = 11,
      .edits = {EDIT("release", "if owner or found[1] ~= value then", "if owner then")}},
 
@@ -251,6 +260,8 @@ const sim_mutant mutants[] = {
     {"turn-owner", "holds with an owner are passed on", 500, .core = HF__MUTANT_TURN_OWNER},
     {"turn-late", "a lock is passed on for ever", 500, .core = HF__MUTANT_TURN_LATE},
     {"turn-fence", "a lock is passed on with its fence", 500, .core = HF__MUTANT_TURN_FENCE},
+    {"range-kept", "many fences are reserved, and those that nobody had are not given back", 500,
+     .core = HF__MUTANT_RANGE_KEPT},
 
     /* From client to client. */
     {"attach-releases", "an attach that fails releases the lock", 500,
@@ -274,8 +285,6 @@ const sim_mutant mutants[] = {
      .core = HF__MUTANT_SIGHT_OLD},
     {"sight-hasty", "what a look finds is told before messages that say more", 500,
      .core = HF__MUTANT_SIGHT_HASTY},
-    {"sight-again", "a look that comes late tells a grant again whose end was told", 500,
-     .core = HF__MUTANT_SIGHT_AGAIN},
     {"sight-dropped", "an observer is not told that it missed something", 500,
      .core = HF__MUTANT_SIGHT_DROPPED},
     {"look-once", "an observer looks when a lease is over, and never else", 500,
@@ -331,11 +340,13 @@ const sim_mutant mutants[] = {
                     "elseif false then")}},
     {"ended-twice", "what ran out stays among the open reservations", 500,
      .edits = {EDIT("stock_item",
-                    "    call('ZREM', KEYS[4], request)\n    remember(request, 'r', 'x'",
-                    "    remember(request, 'r', 'o'")}},
+                    "remember(wanted, 'r', 'x', units, left, ends, user)\n    if call('ZREM', "
+                    "KEYS[4], wanted) == 0 then",
+                    "remember(wanted, 'r', 'o', units, left, ends, user)\n    if false then")}},
     {"cancel-twice", "a cancel gives back what has ended", 500,
      .edits = {EDIT("stock_settle", "elseif state == 'o' then",
-                    "elseif state == 'o' or state == 'x' and wanted == 'x' then")}},
+                    "elseif state == 'o' or state == 'x' and wanted == 'x' then"),
+               EDIT("stock_item", "if call('ZREM', KEYS[4], wanted) == 0 then", "if false then")}},
     {"confirm-twice", "a repeated confirm sells once more", 500,
      .edits = {EDIT("stock_settle", "elseif state == 'o' then",
                     "elseif state == 'o' or state == 'c' and wanted == 'c' then")}},
@@ -348,14 +359,18 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("stock_put", "(has[1] or 0) - (has[2] or 0)", "(has[1] or 0)")}},
     {"put-unrecorded", "what came back is not remembered", 500,
      .edits = {EDIT("stock_put", "remember(request, verb, '-', units, available, 0, user)", "")}},
-    {"turn-drops", "open reservations are forgotten with old requests", 4000, .first = 34,
-     .edits = {EDIT("stock_item", "if record and call('HEXISTS', KEYS[2], request) == 0 then",
+    {"turn-drops", "open reservations are forgotten with old requests", 4000,
+     .edits = {EDIT("stock_item", "if not record and (wanted ~= request or item[9]) then",
                     "if false then")}},
-    {"set-twice", "a late copy of a set sets once more", 4000, .first = 357,
-     .edits = {EDIT("stock_set", "(begun == request or verb)", "begun == request")}},
-    {"afresh-twice", "a late copy begins an item again", 8000, .first = 967,
-     .edits = {EDIT("stock_set", "if exists and (begun == request or verb) then",
-                    "if exists and verb and not again then"),
+    {"record-left", "the record of a reservation stays when it is sold", 500,
+     .edits = {EDIT("stock_settle", "call('HDEL', KEYS[1], '~' .. request)", "")}},
+    {"logs-kept", "requests of an item that nobody uses are remembered for ever", 500,
+     .edits = {EDIT("stock_item", "    call('PEXPIREAT', KEYS[2], math.max(turn, now) + keep)\nend",
+                    "end")}},
+    {"set-twice", "a late copy of a set sets once more", 4000, .first = 20,
+     .edits = {EDIT("stock_set", "if verb or begun == request then", "if begun == request then")}},
+    {"afresh-twice", "a late copy begins an item again", 8000, .first = 30,
+     .edits = {EDIT("stock_set", "if verb or begun == request then", "if verb and not again then"),
                EDIT("stock_set", "if again and (begun or '') ~= again then", "if false then")}},
     /* One lock at the cost of others; see permits.h. */
     {"refused-together", "a refused call of renewals is not split", 500,
@@ -366,6 +381,28 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("inspect", "held and cut(held)", "held")}},
     {"denied-for-life", "messages that were denied are not tried again", 500,
      .core = HF__MUTANT_DENIED_FOR_LIFE},
+    {"deleted-reserved", "an item with open reservations is deleted", 500,
+     .edits = {EDIT("stock_delete", "if ARGV[4] ~= '1' and", "if false and")}},
+    {"delete-twice", "a late copy of a delete deletes what was set since", 8000, .first = 30,
+     .edits = {EDIT("stock_delete", "if call('HGET', KEYS[1], 'begun') ~= ARGV[3] then",
+                    "if false then")}},
+    {"delete-forgets", "a delete forgets requests, and a late copy sells what was set since", 8000,
+     .edits = {EDIT("stock_delete", "call('UNLINK', KEYS[1], KEYS[4])",
+                    "call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])")}},
+    {"set-forgets", "an item that is set again after a delete forgets requests", 8000,
+     .edits = {EDIT("stock_set", "if again then\n        call('UNLINK'",
+                    "if true then\n        call('UNLINK'")}},
+    {"set-forgets-old", "and the short way does not look for old ones", 8000, .first = 9030,
+     .edits = {EDIT("stock_set", "elseif call('EXISTS', KEYS[3]) == 1 then", "elseif false then")}},
+    {"set-revives", "a late copy of a set brings a deleted item back", 8000, .first = 111,
+     .edits = {EDIT("stock_set", "if verb or begun == request then",
+                    "if exists and (verb or begun == request) then")}},
+    {"confirm-deleted", "a reservation of a deleted item is confirmed in the next", 8000,
+     .edits = {EDIT("stock_settle", "elseif call('ZREM', KEYS[4], request) == 0 then",
+                    "elseif call('ZREM', KEYS[4], request) < 0 then")}},
+    {"cancel-deleted", "and cancelled there", 8000,
+     .edits = {EDIT("stock_item", "if call('ZREM', KEYS[4], wanted) == 0 then",
+                    "if call('ZREM', KEYS[4], wanted) < 0 then")}},
 };
 
 const int mutant_count = sizeof(mutants) / sizeof(mutants[0]);

@@ -207,6 +207,7 @@ typedef struct sim_queue {
     int count;
     char held[128];      /* the value of the lock's key; empty: it is free */
     int64_t held_ns;     /* since when */
+    bool marked;         /* the fence says that there is something in it */
     int64_t deserted_ns; /* since when it is free though somebody waits; 0: it is not */
 } sim_queue;
 
@@ -218,6 +219,8 @@ typedef struct sim_message {
 typedef struct sim_lock { /* what is known about a lock from outside */
     char side[4][64];     /* its side keys, as in side_letters */
     size_t side_length[4];
+    char slot[32]; /* the mark of its slot */
+    size_t slot_length;
     uint64_t told_threads, told_owner[OWNERS], told_breaks; /* highest fences */
     uint64_t minted;                                        /* that the server ever had */
     bool forgotten; /* the server has lost its last fence, and not by a fault of ours */
@@ -242,7 +245,7 @@ typedef struct sim_stats {
     int64_t queued, pushed, turns;
     int64_t detached, attached, unattached, dropped;
     int64_t ids_blocks, ids_jumps, ids_forgot, ids_excused;
-    int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again;
+    int64_t sold, reserved, confirmed, ended, taken_back, refused_orders, begun_again, deleted;
     int64_t forgotten_orders;
     int64_t sights, sights_missed;
     int64_t under_way_max; /* calls of one client at once */

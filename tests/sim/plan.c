@@ -133,6 +133,8 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     plan->lease_max_ms = plan->lease_min_ms + between(&random, 0, 1500);
     plan->lease_usual_ms = between(&random, plan->lease_min_ms, plan->lease_max_ms);
     plan->fence_keep_ms = between(&random, 1000, 4000);
+    if (plan->fence_keep_ms < 2 * plan->lease_max_ms) /* as an hour is more than two leases */
+        plan->fence_keep_ms = 2 * plan->lease_max_ms;
     plan->connect_timeout_ms = between(&random, 50, 400);
     plan->reply_timeout_ms = between(&random, 50, 500);
     plan->call_timeout_ms = plan->reply_timeout_ms + between(&random, 0, 800);

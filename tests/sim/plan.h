@@ -66,7 +66,7 @@ typedef struct sim_plan {
     bool many_ids;               /* blocks so large that a second has not enough for a few */
     int items;
     int64_t per_user, units; /* of an item: the limit, 0 none; how many at most */
-    bool begins_again;       /* somebody begins items again */
+    bool begins_again;       /* somebody begins items again, or deletes them */
     bool tokens;             /* holds go from client to client */
     int observers;           /* of each client; mostly none */
     int64_t delay_ns;        /* of an ordinary message, up to that */

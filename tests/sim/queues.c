@@ -94,6 +94,13 @@ static int read_queue(world *w, int lock)
     return r.count;
 }
 
+static bool is_marked(world *w, int lock)
+{
+    const sim_lock *l = &w->locks[lock];
+    const char *fence = sim_server_get(w->server, l->side[SIDE_F], l->side_length[SIDE_F]);
+    return fence != NULL && strchr(fence, '+') != NULL;
+}
+
 static void keep(world *w, int lock, int count)
 {
     sim_queue *queue = &w->locks[lock].queue;
@@ -102,6 +109,7 @@ static void keep(world *w, int lock, int count)
     if (strcmp(held, queue->held) != 0)
         queue->held_ns = w->run.now_ns;
     snprintf(queue->held, sizeof(queue->held), "%s", held);
+    queue->marked = is_marked(w, lock);
     if (count > 0)
         memcpy(queue->waiters, scratch, (size_t)count * sizeof(scratch[0]));
     queue->count = count;
@@ -130,10 +138,13 @@ static bool takes_it(const sim_waiter *waiter, const script_run *run, const char
     return strcmp(owner[0] != '\0' ? owner : waiter->value, held) == 0;
 }
 
-/* `queue`: before the script. Whose release it was may be in it. */
+/* `queue`: before the script. Whose release it was may be in it. A fence that was evicted does not
+ * say that anybody waits. */
 static void check_order(world *w, int lock, const sim_queue *queue, const char *held,
                         const script_run *run)
 {
+    if (!queue->marked && w->plan.beyond)
+        return;
     for (int i = 0; i < queue->count; i++) {
         const sim_waiter *waiter = &queue->waiters[i];
         if (takes_it(waiter, run, held))
@@ -156,14 +167,44 @@ static void check_left_free(world *w, int lock, int count)
                        scratch[i].value);
 }
 
+/* An owner has the lock: nobody of its own is left waiting. */
+static void check_invited(world *w, int lock, int count, const char *held)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(scratch[i].owner, held) == 0 && can_be_served(w, &scratch[i]))
+            world_fail(w, "%s goes to %s, and %s of the same owner is left in the queue",
+                       lock_names[lock], held, scratch[i].value);
+}
+
+/* Its release leaves nothing under the name of a lock but what marks announce. */
+static void check_released(world *w, int lock, const char *before, const script_run *run)
+{
+    const sim_lock *l = &w->locks[lock];
+    const char *fence = sim_server_get(w->server, l->side[SIDE_F], l->side_length[SIDE_F]);
+    if (!run->releases || strcmp(before, run->value) != 0)
+        return;
+    check_note_release(w, run->value);
+    if (check_held_as(w, lock) == NULL && fence != NULL && fence[0] != '0' &&
+        strchr(fence, '-') == NULL)
+        world_fail(w, "%s was released, and its fence %s is left", lock_names[lock], fence);
+}
+
 static void check_change(world *w, int lock, int count, const script_run *run)
 {
     const sim_queue *before = &w->locks[lock].queue;
     const char *held = check_held_as(w, lock);
-    if (held == NULL && before->held[0] != '\0' && w->may_push)
+    if (count > 0 && !w->plan.beyond && !is_marked(w, lock))
+        world_fail(w, "%s waits for %s, whose fence does not say so", scratch[0].value,
+                   lock_names[lock]);
+    check_released(w, lock, before->held, run);
+    fences_kept(w, lock);
+    if (held == NULL && before->held[0] != '\0' && w->may_push &&
+        (before->marked || !w->plan.beyond))
         check_left_free(w, lock, count);
     if (held != NULL && strcmp(held, before->held) != 0)
         check_order(w, lock, before, held, run);
+    if (held != NULL && strcmp(held, before->held) != 0 && run->value[0] != '\0' && w->may_push)
+        check_invited(w, lock, count, held);
 }
 
 /* ---- What a script may tell ---- */
@@ -202,20 +243,33 @@ static bool is_for_holder(world *w, const sim_message *message)
     return s.found;
 }
 
+/* Whether it is for somebody who has a lock now, and does not share it. */
+static bool is_for_single(world *w, const sim_message *message)
+{
+    for (int i = 0; i < LOCKS; i++) {
+        const char *held = check_held_as(w, i);
+        if (held != NULL && is_of(message, held))
+            return true;
+    }
+    return false;
+}
+
+/* Several are told only if they share the lock. */
 static void check_messages(world *w)
 {
-    int grants = 0;
+    int grants = 0, alone = 0;
     for (int i = 0; i < w->message_count; i++) {
         const sim_message *message = &w->messages[i];
         bool gives = message->text[0] == 'g';
         grants += gives;
+        alone += gives && is_for_single(w, message);
         w->stats.pushed += gives;
         if (gives && w->may_push && sim_server_subscribers(w->server, message->channel) == 0)
             world_fail(w, "%s is told \"%s\", and cannot hear", message->channel, message->text);
         if ((gives || message->text[0] == 'i') && !is_for_holder(w, message))
             world_fail(w, "%s is told \"%s\", and holds nothing", message->channel, message->text);
     }
-    if (grants > 1)
+    if (grants > 1 && alone > 0)
         world_fail(w, "one script told %d of a grant", grants);
     w->message_count = 0;
 }
@@ -325,8 +379,8 @@ static script_run run_of(const char *sha1, const hf__slice *arguments, int count
     bool acquires = is_script(sha1, HF__SCRIPT_ACQUIRE);
     if ((acquires || run.releases) && count > 0)
         put_text(run.value, sizeof(run.value), arguments[0]);
-    if (acquires && count > 5)
-        put_text(run.owner, sizeof(run.owner), arguments[5]);
+    if (acquires && count > 6)
+        put_text(run.owner, sizeof(run.owner), arguments[6]);
     return run;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* SCAN on the model server. Keys are walked by age and numbered as they are made, so the cursor is
- * the number of the last one that was seen. That keeps the promise of Redis (what is there from the
- * first call to the last is seen); the order, which Redis promises to nobody, is another one.
+/* SCAN and HSCAN on the model server. Keys are walked by age and numbered as they are made, so the
+ * cursor is the number of the last one that was seen. That keeps the promise of Redis (what is
+ * there from the first call to the last is seen); the order, which Redis promises to nobody, is
+ * another one. A hash comes as a whole, whatever COUNT says, as small ones do from Redis.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -89,9 +90,8 @@ typedef struct scan_options {
     hf__slice pattern; /* bytes NULL: all */
 } scan_options;
 
-static bool scan_cursor(sim_call *call, uint64_t *cursor)
+static bool scan_cursor(sim_call *call, hf__slice word, uint64_t *cursor)
 {
-    hf__slice word = call->words[1];
     char *end = NULL;
     char *text = sim_bytes_copy(word).bytes;
     errno = 0;
@@ -103,9 +103,9 @@ static bool scan_cursor(sim_call *call, uint64_t *cursor)
     return fits;
 }
 
-static bool scan_parse(sim_call *call, scan_options *options)
+static bool scan_parse(sim_call *call, int from, scan_options *options)
 {
-    for (int i = 2; i < call->count; i += 2) {
+    for (int i = from; i < call->count; i += 2) {
         bool counts = sim_is(call->words[i], "COUNT") && i + 1 < call->count;
         bool matches = sim_is(call->words[i], "MATCH") && i + 1 < call->count;
         if (counts && !sim_call_integer(call, i + 1, &options->count))
@@ -135,7 +135,7 @@ void sim_run_scan(sim_call *call)
     sim_buffer found = {NULL, 0, 0, 0};
     size_t matching = 0;
     char digits[21];
-    if (!scan_cursor(call, &options.cursor) || !scan_parse(call, &options))
+    if (!scan_cursor(call, call->words[1], &options.cursor) || !scan_parse(call, 2, &options))
         return;
     const sim_key *key = key_behind(call->keys, options.cursor);
     for (; key != NULL && options.count > 0; key = key->newer, options.count--) {
@@ -153,4 +153,37 @@ void sim_run_scan(sim_call *call)
     if (matching > 0)
         sim_buffer_append(call->out, found.bytes + found.start, found.end - found.start);
     sim_buffer_free(&found);
+}
+
+/* ---- HSCAN ---- */
+
+static bool field_fits(const sim_item *item, hf__slice pattern)
+{
+    return pattern.bytes == NULL || glob(pattern, sim_bytes_slice(&item->name));
+}
+
+static void reply_fields(sim_call *call, const sim_key *key, hf__slice pattern)
+{
+    size_t matching = 0;
+    for (size_t i = 0; key != NULL && i < key->count; i++)
+        matching += field_fits(&key->items[i], pattern);
+    sim_reply_array(call->out, 2);
+    sim_reply_bulk(call->out, HF__SLICE("0"));
+    sim_reply_array(call->out, 2 * matching);
+    for (size_t i = 0; key != NULL && i < key->count; i++) {
+        if (!field_fits(&key->items[i], pattern))
+            continue;
+        sim_reply_bulk(call->out, sim_bytes_slice(&key->items[i].name));
+        sim_reply_bulk(call->out, sim_bytes_slice(&key->items[i].value));
+    }
+}
+
+void sim_run_hscan(sim_call *call)
+{
+    scan_options options = {.count = 10};
+    sim_key *key = NULL;
+    if (!scan_cursor(call, call->words[2], &options.cursor) ||
+        !sim_call_key(call, 1, SIM_HASH, &key) || (key != NULL && !scan_parse(call, 3, &options)))
+        return;
+    reply_fields(call, key, options.pattern);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Buyers. A clerk takes, reserves, confirms, cancels, takes back, restocks, says how many there
- * are, counts them, and begins an item again; for users, some of whom have enough. Half of the
- * orders have a request of the application's own, and are made again by anybody who likes, also by
- * other clients at the same time. What an order is answered is compared with what the server has
- * made of it (shop_book.c). */
+ * are, counts them, begins an item again, and deletes it; for users, some of whom have enough. Half
+ * of the orders have a request of the application's own, and are made again by anybody who likes,
+ * also by other clients at the same time. What an order is answered is compared with what the
+ * server has made of it (shop_book.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +74,7 @@ static void start(world *w, int index, int number, clerk_task task, int order)
 {
     sim_clerk *k = &w->clients[index].clerks[number];
     const sim_order *o = &w->shop.orders[order];
+    w->shop.orders[order].afresh |= task == TASK_BEGIN_AGAIN;
     k->task = task;
     k->order = order;
     k->item = o->item;
@@ -140,7 +141,9 @@ static void look(world *w, int index, int number, clerk_task task, int item)
     k->item = item;
     k->renewed = w->shop.renewed[item];
     k->order = NO_ORDER;
-    clerk_start(w, index, number, hf__stock_look(&asked, task == TASK_LOOK));
+    clerk_start(w, index, number,
+                task == TASK_LOOK ? hf__stock_look_at_page(&asked, &(hf__stock_count){0})
+                                  : hf__stock_look(&asked));
 }
 
 static void begin_order(world *w, int index, int number, int item)
@@ -172,6 +175,8 @@ void shop_act(world *w, int index, int number)
         look(w, index, number, TASK_LOOK, item);
     else if (dice == 94 && w->plan.begins_again)
         look(w, index, number, TASK_BEGIN_AGAIN, item);
+    else if (dice >= 90 && w->plan.begins_again)
+        look(w, index, number, TASK_DELETE, item);
     else
         begin_order(w, index, number, item);
 }
@@ -180,15 +185,28 @@ void shop_act(world *w, int index, int number)
 
 static void check_report(world *w, int index, const sim_clerk *k)
 {
-    hf_stock_report report;
+    hf__stock_count count = {0};
     hf_error error;
-    hf_status status = hf__stock_look_outcome(&k->answer.numbers, &report, &error);
+    hf_status status = hf__stock_look_outcome(&k->answer.numbers, &count, &error);
     if (status == HF_EMISSING)
         return;
     if (status != HF_OK)
         world_fail(w, "client %d: a look: %s", index, error.text);
-    else if (k->task == TASK_LOOK && !report.adds_up)
+    else if (k->task == TASK_LOOK && !count.report.adds_up)
         world_fail(w, "client %d: %s does not add up", index, item_names[k->item]);
+}
+
+/* What the look has seen, and nothing that comes after. */
+static void delete_seen(world *w, int index, int number)
+{
+    sim_clerk *k = &w->clients[index].clerks[number];
+    hf__stock_item item = item_of(k->item);
+    hf__slice begun = {hf__buffer_front(&k->answer.value), hf__buffer_length(&k->answer.value)};
+    bool force = draw(w, 2) == 0;
+    world_log(w, "client %d, clerk %d: delete %s, begun by %.*s%s", index, number,
+              item_names[k->item], (int)begun.length, begun.bytes, force ? ", by force" : "");
+    k->task = TASK_DELETE_NOW;
+    clerk_start(w, index, number, hf__stock_delete(&item, begun, force));
 }
 
 void shop_answered(world *w, int index, int number)
@@ -197,7 +215,7 @@ void shop_answered(world *w, int index, int number)
     hf_status status = k->call.error.status;
     hf_error error = k->call.error;
     bool looked = k->order == NO_ORDER;
-    if (status == HF_OK && !looked)
+    if (status == HF_OK && (!looked || k->task == TASK_DELETE_NOW))
         status = hf__stock_outcome(&k->answer.numbers, NULL, &error);
     world_log(w, "client %d, clerk %d: order %d: %s %s", index, number, k->order,
               hf_status_name(status), error.text);
@@ -206,9 +224,11 @@ void shop_answered(world *w, int index, int number)
             shop_told(w, index, k, status, &error);
         return;
     }
-    if (status != HF_OK)
+    if (status != HF_OK || k->task == TASK_DELETE_NOW)
         return;
     check_report(w, index, k);
+    if (k->task == TASK_DELETE && !w->finished && k->answer.numbers.number[0] == 1)
+        delete_seen(w, index, number);
     if (k->task == TASK_BEGIN_AGAIN && !w->finished && w->shop.order_count < ORDERS_MAX)
         start(w, index, number, TASK_BEGIN_AGAIN, new_order(w, k->item, 's'));
 }

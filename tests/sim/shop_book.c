@@ -18,12 +18,12 @@
 #include "lua/scripts.h"
 #include "sim.h"
 
-enum { ITEM_KEY, OPEN_KEY = 3, LOOK_LATER_MS = 100000 };
+enum { ITEM_KEY, OPEN_KEY = 3 };
 
 typedef struct script_run { /* of one of the scripts of stock */
     hf__script_id script;
-    int order; /* or NO_ORDER */
-    bool confirms, cancels;
+    int order; /* or NO_ORDER; of a delete: the one that began what it is about */
+    bool confirms, cancels, deletes, by_force;
 } script_run;
 
 typedef struct counts { /* as the server has them */
@@ -185,17 +185,42 @@ static bool begins_again(world *w, int item, int order)
     return begun != NULL && strcmp(begun, text) == 0 && w->shop.now.items[item].begun != order;
 }
 
+static void forget_orders(world *w, int item, int but)
+{
+    for (int i = 0; i < w->shop.order_count; i++)
+        if (w->shop.orders[i].item == item && i != but)
+            w->shop.now.orders[i] = (order_truth){.state = ORDER_NONE};
+    void_told(w, item);
+}
+
+/* Orders of an item that was deleted, and is set again, do not count again, unless that is to begin
+ * afresh. */
 static void begin_again(world *w, int item, int order)
 {
     item_truth *t = &w->shop.now.items[item];
+    bool afresh = w->shop.orders[order].afresh;
+    int64_t keep_ms = afresh || t->keep_ms == 0 ? INT64_MAX : t->keep_ms;
     take_effect(w, order, ORDER_DONE);
-    *t = (item_truth){.exists = true, .total = w->shop.orders[order].units, .begun = order};
-    for (int i = 0; i < w->shop.order_count; i++)
-        if (w->shop.orders[i].item == item && i != order)
-            w->shop.now.orders[i] = (order_truth){.state = ORDER_NONE};
-    t->keep_ms = INT64_MAX;
-    void_told(w, item);
+    *t = (item_truth){
+        .exists = true, .total = w->shop.orders[order].units, .begun = order, .keep_ms = keep_ms};
+    if (afresh)
+        forget_orders(w, item, order);
     w->stats.begun_again++;
+}
+
+static void see_deleted(world *w, int item, const script_run *run)
+{
+    item_truth *t = &w->shop.now.items[item];
+    if (!run->deletes || run->order != t->begun)
+        world_fail(w, "%s is gone", item_names[item]);
+    for (int i = 0; i < t->open_count; i++) {
+        order_truth *truth = &w->shop.now.orders[t->open[i]];
+        if (truth->ends_ms > now_ms(w) && !run->by_force)
+            world_fail(w, "%s is deleted, and order %d is open", item_names[item], t->open[i]);
+        truth->state = ORDER_ENDED;
+    }
+    *t = (item_truth){.begun = NO_ORDER, .keep_ms = t->keep_ms};
+    w->stats.deleted++;
 }
 
 static void see_set(world *w, int item, const counts *c, int order)
@@ -292,10 +317,10 @@ static void see_item(world *w, int item, const script_run *run)
 {
     item_truth *t = &w->shop.now.items[item];
     counts c = read_counts(w, item);
-    bool about = run->order != NO_ORDER && w->shop.orders[run->order].item == item;
+    bool about = run->order != NO_ORDER && !run->deletes && w->shop.orders[run->order].item == item;
     if (field(w, item, "total") == NULL) {
         if (t->exists)
-            world_fail(w, "%s is gone", item_names[item]);
+            see_deleted(w, item, run);
         return;
     }
     if (about && begins_again(w, item, run->order))
@@ -309,10 +334,13 @@ static void see_item(world *w, int item, const script_run *run)
 static script_run run_of(const world *w, const char *sha1, const hf__slice *arguments, int count)
 {
     script_run run = {.script = HF__SCRIPT_COUNT, .order = NO_ORDER};
-    for (int i = HF__SCRIPT_STOCK_SET; i <= HF__SCRIPT_STOCK_SETTLE; i++)
+    for (int i = HF__SCRIPT_STOCK_SET; i <= HF__SCRIPT_STOCK_DELETE; i++)
         if (strcmp(sha1, hf__scripts[i].sha1) == 0)
             run.script = (hf__script_id)i;
     int at = run.script == HF__SCRIPT_STOCK_TAKE || run.script == HF__SCRIPT_STOCK_PUT ? 4 : 3;
+    run.deletes = run.script == HF__SCRIPT_STOCK_DELETE;
+    run.by_force = run.deletes && arguments[3].bytes[0] == '1';
+    at = run.deletes ? 2 : at;
     if (run.script == HF__SCRIPT_COUNT || run.script == HF__SCRIPT_STOCK_LOOK || count <= at)
         return run;
     const char *dash = memchr(arguments[at].bytes, '-', arguments[at].length);
@@ -373,6 +401,8 @@ void shop_told(world *w, int index, const sim_clerk *k, hf_status status, const 
     sim_order *o = &w->shop.orders[k->order];
     bool unsure = status == HF_EUNKNOWN || status == HF_ENOMEM || status == HF_ECLOSED ||
                   status == HF_EUNAVAILABLE || status == HF_ESTALE;
+    if (status == HF_EMISSING && strstr(error->text, "no such item") != NULL)
+        return; /* nothing is remembered, and the item may have been deleted */
     bool known = w->shop.now.items[k->item].exists && !is_forgotten(w, k->order);
     bool put_refused = status == HF_EINVAL && (o->verb == 'p' || o->verb == 'n');
     w->stats.refused_orders += status == HF_ESOLDOUT || status == HF_ELIMIT;
@@ -389,7 +419,7 @@ void shop_told(world *w, int index, const sim_clerk *k, hf_status status, const 
     o->told_reserved |= status == HF_OK && o->verb == 'r';
 }
 
-/* ---- Faults, and the end ---- */
+/* ---- Faults ---- */
 
 void shop_copied(world *w)
 {
@@ -406,25 +436,5 @@ void shop_lost(world *w, bool old_copy)
         if (!old_copy)
             w->shop.now.items[item].begun = NO_ORDER;
         void_told(w, item);
-    }
-}
-
-/* Long after everything: what was reserved is available again. */
-void shop_end(world *w)
-{
-    const hf__script *script = &hf__scripts[HF__SCRIPT_STOCK_LOOK];
-    w->server_offset_us += (int64_t)LOOK_LATER_MS * 1000;
-    server_set_clock(w);
-    for (int item = 0; w->plan.stock_clerks > 0 && item < ITEMS; item++) {
-        char(*keys)[64] = w->shop.keys[item];
-        const char *words[] = {"EVAL",  script->body, "4", keys[0], keys[1],
-                               keys[2], keys[3],      "-", "0",     "count"};
-        w->watching = true;
-        const char *said = sim_server_run(w->server, 10, words);
-        w->watching = false;
-        if (w->shop.now.items[item].exists && strncmp(said, "[1 ", 3) != 0)
-            world_fail(w, "%s: a last look says %s", item_names[item], said);
-        if (w->shop.now.items[item].reserved != 0 || w->shop.now.items[item].open_count != 0)
-            world_fail(w, "%s: something is reserved for ever", item_names[item]);
     }
 }

@@ -20,7 +20,8 @@
  * calls.c (outcomes of calls), fences.c (fences and the registers that they protect), states.c
  * (SAFE, JEOPARDY, LOST and what is told of them), queues.c (who waits is served, in order),
  * quiet.c (and not in vain), turns.c (locks that pass between the threads of a client), ids.c (no
- * id twice, and in order), shop_book.c (nothing is sold twice, or comes back twice).
+ * id twice, and in order), shop_book.c (nothing is sold twice, or comes back twice), shop_end.c
+ * (and nothing is left).
  */
 #ifndef HF_SIM_SIM_H
 #define HF_SIM_SIM_H
@@ -200,6 +201,8 @@ void shop_told(world *world, int index, const sim_clerk *clerk, hf_status status
                const hf_error *error);
 void shop_copied(world *world); /* the world has a new old copy */
 void shop_lost(world *world, bool old_copy);
+
+/* shop_end.c */
 void shop_end(world *world);
 
 /* nemesis.c */
@@ -217,6 +220,9 @@ void check_foreign_over(world *world, int lock);
 void check_end(world *world);
 void check_remember_value(world *world, const char *value);
 bool check_knows_value(world *world, const char *value);
+/* A release script has found the hold with that value, and ended it; whether one has. */
+void check_note_release(world *world, const char *value);
+bool check_was_released(world *world, const char *value);
 /* The server has the hold, at this moment of its own clock. */
 bool check_server_has(world *world, const sim_handle *handle);
 /* What the lock's key holds; NULL: nothing. */
@@ -262,6 +268,9 @@ void fences_before_fault(
     world *world); /* of those that make servers forget, or their clocks jump */
 void fences_lost(world *world, bool old_copy); /* the fault was one that forgets */
 void fences_after_fault(world *world);
+/* The server has a fence of the lock that is as high as those that were told, unless its time is
+ * over; and one under its name while it is held. */
+void fences_kept(world *world, int lock);
 void fences_end(world *world);
 
 /* states.c */

@@ -125,7 +125,7 @@ sim_denial sim_call_denied(const sim_call *call);
 #define SIM_COMMANDS(X)                                                                       \
     X(append) X(auth) X(client) X(config) X(dbsize) X(del) X(echo) X(eval) X(evalsha)         \
     X(exists) X(expire) X(flushall) X(get) X(hdel) X(hexists) X(hget) X(hgetall) X(hincrby)   \
-    X(hkeys) X(hlen) X(hmget) X(hset) X(hvals) X(incr) X(incrby) X(info) X(llen) X(lpop) X(lpush) X(lrange)     \
+    X(hkeys) X(hlen) X(hmget) X(hscan) X(hset) X(hvals) X(incr) X(incrby) X(info) X(llen) X(lpop) X(lpush) X(lrange)     \
     X(lrem) X(mget) X(persist) X(pexpire) X(pexpireat) X(ping) X(pttl) X(publish) X(pubsub) X(rename) X(rpop)   \
     X(rpush) X(scan) X(script) X(select) X(set) X(strlen) X(subscribe) X(time) X(ttl) X(type) \
     X(unsubscribe) X(zadd) X(zcard) X(zcount) X(zpopmin) X(zrange) X(zrangebyscore) X(zrank)  \

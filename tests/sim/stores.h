@@ -78,8 +78,9 @@ typedef struct sim_order {
     char verb; /* as in stock_item.lua */
     int item;
     int64_t units, span_ms;
-    int user;   /* or NOBODY */
-    bool given; /* the request is the application's: anybody may ask again */
+    int user;    /* or NOBODY */
+    bool given;  /* the request is the application's: anybody may ask again */
+    bool afresh; /* a set that begins the item again */
     int64_t made_ns;
     /* What an application was told, which must stay true. */
     bool told_no;       /* refused, cancelled, or never sent */
@@ -104,7 +105,9 @@ typedef enum clerk_task {
     TASK_CONFIRM,
     TASK_CANCEL,
     TASK_LOOK,
-    TASK_BEGIN_AGAIN /* look first, and then set */
+    TASK_BEGIN_AGAIN, /* look first, and then set */
+    TASK_DELETE,      /* look first, */
+    TASK_DELETE_NOW   /* and then delete */
 } clerk_task;
 
 typedef struct sim_clerk {

@@ -8,6 +8,7 @@
 #include "stage.h"
 
 enum { CROWD_LEASE_MS = 9000, CROWD_FULL_MS = 9000 - 90 - 2, CROWD_TURNS = 64 };
+enum { CROWD_MORE = 8 }; /* turns for which a contender asks beyond those that were used last */
 
 /* What lets a call take part. */
 #define MEMBER(number) MEMBER_FOR(number, 60000)

@@ -182,7 +182,7 @@ FOR_BOTH_KINDS(a_stubborn_connection_is_waited_for)
     WIRES(connected_plan[1] = HF_WAIT_WRITE);
     WIRES(connected_plan[2] = HF_WAIT_READ | HF_WAIT_WRITE);
     WIRES(write_refusals = 2);
-    WIRES(write_limit = 40);
+    WIRES(write_limit = 60);
     WIRES(read_limit = 7);
     WIRES(lies = 3);
     hf_client *client = OPEN_ANY(.links = 2);
@@ -220,8 +220,8 @@ FOR_BOTH_KINDS(cut_connections_are_replaced)
         wait_until_told(client, &all[i].back);
     WIRES(cut_after = WIRES_UNLIMITED);
     close_any(client);
-    for (int i = 0; i < MANY; i++)
-        assert_int_equal(all[i].status, HF_OK);
+    for (int i = 0; i < MANY; i++) /* or the answer to its release was cut off */
+        assert_true(all[i].status == HF_OK || all[i].status == HF_EUNKNOWN);
 }
 
 /* ---- What happens to the hold ---- */

@@ -87,6 +87,7 @@ static void a_later_grant_to_the_same_value_is_another(void **state)
     EXPECT(2, HF_OK);
     int releases = S.node.releases;
     node_set(&S.node, "x", token.value, 5000);
+    node_set(&S.node, "hf:f:{5300}x", "1800000000000000", 5000);
     ATTACH(3, &token, "x");
     EXPECT(3, HF_ELOST);
     assert_int_equal(S.node.releases, releases);

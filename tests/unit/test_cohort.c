@@ -58,7 +58,7 @@ static void who_is_alone_asks_for_one_fence(void **state)
     ACQUIRE(1, "x", MEMBER(1));
     assert_int_equal(S.node.last_range, 1);
     ACQUIRE(2, "x", MEMBER(2));
-    assert_int_equal(S.node.last_range, 1 + CROWD_TURNS);
+    assert_int_equal(S.node.last_range, 1 + CROWD_MORE);
     crowd_end();
 }
 

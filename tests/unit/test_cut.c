@@ -30,6 +30,16 @@ static void expect_ok(int call)
     EXPECT(call, HF_OK);
 }
 
+/* If the first copy was served, nobody can say what it found. */
+static void release_through_cuts(int call)
+{
+    int before = S.node.releases;
+    RELEASE(call);
+    for (int i = 0; i < 200 && !S.calls[call].done; i++)
+        ADVANCE_MS(10);
+    EXPECT(call, S.node.releases > before + 1 ? HF_EUNKNOWN : HF_OK);
+}
+
 /* Returns false if the conversation was over before the last cut came. */
 static bool converse(long cut_after, long then_after)
 {
@@ -45,8 +55,7 @@ static bool converse(long cut_after, long then_after)
     EXTEND(2, 20000);
     expect_ok(2);
     assert_true(stage_remaining_ms(2) > 10000);
-    RELEASE(2);
-    expect_ok(2);
+    release_through_cuts(2);
     EXPECT_NO_KEY("x");
     EXPECT_KEY("other");
     bool was_cut = S.cut_after == STAGE_UNLIMITED;
@@ -95,10 +104,8 @@ static bool converse_at_length(long cut_after)
     EXPECT_TOLD(2, HF_SAFE, REVOKED);
     EXPECT_QUIET(2);
     EXPECT_QUIET(1);
-    RELEASE(1);
-    expect_ok(1);
-    RELEASE(2);
-    expect_ok(2);
+    release_through_cuts(1);
+    release_through_cuts(2);
     assert_int_equal(node_count(&S.node), 0);
     bool was_cut = S.cut_after == STAGE_UNLIMITED;
     FINISH();

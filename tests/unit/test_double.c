@@ -57,8 +57,10 @@ static void put_script(words *w, int script, const char *name, const char *lette
     put(w, name);
     for (size_t i = 0; letters[i] != '\0'; i++) {
         char *place = w->texts[w->count];
-        size_t made = hf__side_key(place, HF__SLICE(""), letters[i], (hf__slice){name, length},
-                                   hf__slot(name, length));
+        unsigned slot = hf__slot(name, length);
+        size_t made = letters[i] == 'm' ? hf__slot_key(place, HF__SLICE(""), hf__slot_tags[slot])
+                                        : hf__side_key(place, HF__SLICE(""), letters[i],
+                                                       (hf__slice){name, length}, slot);
         w->all[w->count++] = (hf__slice){place, made};
         place[made] = '\0';
     }
@@ -92,6 +94,7 @@ static void acquire_vote(words *w)
     put_number(w, 5000);
     put_number(w, below(2) == 0 ? 1 : below(2) == 0 && !owned ? 65 : 0);
     put_number(w, queues ? ++copies : 0);
+    put(w, "");
     put(w, owned ? "me" : "");
     put_number(w, choose_proposal());
     put_number(w, queues ? choose_ticket() : 0);
@@ -104,32 +107,53 @@ static void acquire(words *w)
         return;
     }
 
-    put_script(w, HF__SCRIPT_ACQUIRE, choose_name(), "qfwh");
-    bool owned = put_value(w, (int)below(4));
+    put_script(w, HF__SCRIPT_ACQUIRE, choose_name(), "qfwhm");
+    bool owned = put_value(w, (int)below(4)), shortest = !owned && below(4) == 0;
     put_number(w, choose_lease());
+    if (shortest && below(2) == 0)
+        return;
     put_number(w, 5000);
+    if (shortest)
+        return;
     put_number(w, below(3) == 0 && !owned ? 65 : 1);
     put_number(w, below(3) == 0 ? 0 : ++copies);
-    if (owned)
-        put(w, "me");
-}
-
-static void release(words *w)
-{
-    put_script(w, HF__SCRIPT_RELEASE, choose_name(), "qfwh");
-    bool owned = put_value(w, (int)below(4));
-    put_number(w, below(4) == 0 ? 1000 : 0);
-    put_number(w, 5000);
-    if (owned || of_quorum)
+    if (!owned && below(4) == 0)
+        return;
+    put(w, "");
+    if (below(2) == 0) {
+        w->count--;
+        put_number(w, 4000);
+    }
+    if (owned || below(4) > 0)
         put(w, owned ? "me" : "");
-    if (of_quorum)
-        put_number(w, choose_proposal());
 }
 
 static int64_t fence_of(const char *name)
 {
     const node_key *kept = node_side(&node, 'f', name);
     return kept != NULL ? strtoll(kept->value.bytes, NULL, 10) : 0;
+}
+
+static void release(words *w)
+{
+    const char *name = choose_name();
+    put_script(w, HF__SCRIPT_RELEASE, name, of_quorum ? "qfwh" : "qfwhm");
+    bool owned = put_value(w, (int)below(4)), shortest = !owned && !of_quorum && below(3) == 0;
+    if (shortest)
+        return;
+    put_number(w, below(4) == 0 ? 1000 : 0);
+    put_number(w, 5000);
+    if (owned || of_quorum || below(2) == 0)
+        put(w, owned ? "me" : "");
+    else
+        return;
+    if (of_quorum) {
+        put_number(w, choose_proposal());
+    } else if (below(2) == 0) {
+        put(w, "");
+        put_number(w, below(4) == 0 ? 0 : fence_of(name));
+        put_number(w, below(2) == 0 ? 0 : 64);
+    }
 }
 
 static void renew(words *w)
@@ -165,7 +189,7 @@ static void break_it(words *w)
 {
     const char *name = choose_name();
     const char *held = node_get(&node, name);
-    put_script(w, HF__SCRIPT_BREAK, name, "qfwh");
+    put_script(w, HF__SCRIPT_BREAK, name, of_quorum ? "qfwh" : "qfwhm");
     put(w, held != NULL && below(4) > 0 ? held : "nobody");
     put_number(w, fence_of(name));
     put_number(w, 5000);

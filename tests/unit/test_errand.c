@@ -160,11 +160,12 @@ static void numbers_and_a_text_are_read(void **state)
     EXPECT(1, HF_OK);
     assert_int_equal(hf__buffer_length(&ANSWER(1)->value), 0);
     S.node.errand_says =
-        "*12\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n:11\r\n:12\r\n";
+        "*16\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n:11\r\n:12\r\n"
+        ":13\r\n:14\r\n:15\r\n:16\r\n";
     ERRAND(1, VALUE);
     EXPECT(1, HF_OK);
     assert_int_equal(ANSWER(1)->numbers.count, HF__NUMBERS_MAX);
-    assert_int_equal(ANSWER(1)->numbers.number[11], 12);
+    assert_int_equal(ANSWER(1)->numbers.number[15], 16);
     FINISH();
 }
 
@@ -181,7 +182,8 @@ static void what_makes_no_sense_ends_the_connection(void **state)
         "*3\r\n:1\r\n$1\r\nx\r\n:1\r\n",
         "*2\r\n:1\r\n$-1\r\n",
         "*1\r\n*1\r\n:1\r\n",
-        "*13\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n:11\r\n:12\r\n:13\r\n",
+        "*17\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n:10\r\n:11\r\n:12\r\n:13\r\n"
+        ":14\r\n:15\r\n:16\r\n:17\r\n",
     };
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         SETUP();

@@ -237,7 +237,7 @@ static void what_waits_is_sent_in_order(void **state)
     CUT();
     S.mute = false;
     ADVANCE_MS(20);
-    EXPECT(1, HF_OK);
+    EXPECT(1, HF_EUNKNOWN); /* its first copy came before the acquire; who knows what it found */
     EXPECT(2, HF_OK);
     EXPECT_KEY("x");
     FINISH();

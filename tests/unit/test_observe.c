@@ -311,7 +311,7 @@ static void another_program_takes_it_between_two_looks(void **state)
     expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1);
     rival_release("x", 1);
     node_set(&S.node, "x", "somebody", 5000);
-    ADVANCE_MS(1000);
+    ADVANCE_MS(1010);
     expect_seen(HF_SEEN_EXPIRED, RIVAL_CLIENT, 1);
     expect_seen(HF_SEEN_GRANTED, "", 0);
     ADVANCE_MS(3000);

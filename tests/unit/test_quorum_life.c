@@ -47,7 +47,8 @@ static void the_lock_passes_between_threads(void **state)
     begin();
     crowd_gather(4);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(stage_fence_at(i, "x"), FENCE(2) + CROWD_TURNS);
+        assert_int_equal(stage_fence_at(i, "x"), FENCE(2) + CROWD_MORE);
+    ADVANCE_MS(1);
     crowd_turn(2, 3);
     crowd_turn(3, 4);
     ADVANCE_MS(9000); /* it is renewed as before */

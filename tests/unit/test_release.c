@@ -3,6 +3,7 @@
  * the background until the server has heard it or the lease is over. */
 #include <string.h>
 
+#include "rival.h"
 #include "stage.h"
 
 #define S the_stage
@@ -57,8 +58,9 @@ static void says_lost_when_the_lock_is_gone(void **state)
     FINISH();
 }
 
-/* The first copy was carried out, only its answer was lost: the second finds nothing. */
-static void a_second_copy_that_finds_nothing_was_released(void **state)
+/* The first copy was carried out, only its answer was lost: the second finds nothing, as it would
+ * if somebody else had deleted the lock before. */
+static void a_second_copy_that_finds_nothing_knows_nothing(void **state)
 {
     (void)state;
     SETUP();
@@ -70,8 +72,46 @@ static void a_second_copy_that_finds_nothing_was_released(void **state)
     CUT();
     S.mute = false;
     ADVANCE_MS(20);
-    EXPECT(1, HF_OK);
+    EXPECT(1, HF_EUNKNOWN);
+    EXPECT_TEXT(1, "the lock was gone");
     assert_int_equal(S.node.releases, 2);
+    FINISH();
+}
+
+/* The first copy never came, and somebody deleted the lock: its fence is there, which a release
+ * would have deleted. */
+static void a_second_copy_that_finds_the_fence_was_lost(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x");
+    S.deaf = true;
+    RELEASE(1);
+    node_delete(&S.node, "x");
+    CUT();
+    S.deaf = false;
+    ADVANCE_MS(20);
+    EXPECT(1, HF_ELOST);
+    EXPECT_TEXT(1, "taken away");
+    assert_null(node_side(&S.node, 'f', "x"));
+    FINISH();
+}
+
+/* And another one had it since: nobody can tell any more. */
+static void a_second_copy_behind_another_holder_knows_nothing(void **state)
+{
+    (void)state;
+    SETUP();
+    ACQUIRE(1, "x");
+    S.deaf = true;
+    RELEASE(1);
+    node_delete(&S.node, "x");
+    assert_true(rival_acquire(&(rival_wish){.name = "x", .number = 1}));
+    rival_release("x", 1);
+    CUT();
+    S.deaf = false;
+    ADVANCE_MS(20);
+    EXPECT(1, HF_EUNKNOWN);
     FINISH();
 }
 
@@ -322,10 +362,10 @@ static void a_refused_copy_does_not_hide_a_loss(void **state)
     }
 }
 
-static void more_than_one_is_no_answer(void **state)
+static void more_than_two_is_no_answer(void **state)
 {
     (void)state;
-    static const char *const nonsense[] = {":2\r\n", ":9223372036854775807\r\n"};
+    static const char *const nonsense[] = {":3\r\n", ":9223372036854775807\r\n"};
     for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
         SETUP();
         ACQUIRE(1, "x");
@@ -362,7 +402,9 @@ int main(void)
         cmocka_unit_test(says_lost_after_the_deadline_and_still_cleans_up),
         cmocka_unit_test(never_touches_anothers_lock),
         cmocka_unit_test(says_lost_when_the_lock_is_gone),
-        cmocka_unit_test(a_second_copy_that_finds_nothing_was_released),
+        cmocka_unit_test(a_second_copy_that_finds_nothing_knows_nothing),
+        cmocka_unit_test(a_second_copy_that_finds_the_fence_was_lost),
+        cmocka_unit_test(a_second_copy_behind_another_holder_knows_nothing),
         cmocka_unit_test(a_second_copy_at_a_server_that_forgot_is_lost),
         cmocka_unit_test(no_answer_is_unknown_and_tried_until_it_is_heard),
         cmocka_unit_test(no_connection_is_unavailable_and_tried_until_there_is_one),
@@ -378,7 +420,7 @@ int main(void)
         cmocka_unit_test(closing_releases_a_hold_lost_while_extending),
         cmocka_unit_test(the_background_lasts_as_long_as_the_extended_lease),
         cmocka_unit_test(a_refused_copy_does_not_hide_a_loss),
-        cmocka_unit_test(more_than_one_is_no_answer),
+        cmocka_unit_test(more_than_two_is_no_answer),
         cmocka_unit_test(a_negative_answer_is_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

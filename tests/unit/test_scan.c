@@ -36,9 +36,8 @@ static void scan_finds_page_by_page(void **state)
     uint64_t cursor = 0;
     SETUP();
     for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof(name), "lock-%d", i);
-        ACQUIRE(1, name);
-        RELEASE(1);
+        snprintf(name, sizeof(name), "hf:f:{0}lock-%d", i);
+        node_set(&S.node, name, "1", 10000);
     }
     ACQUIRE(2, "other");
     do {

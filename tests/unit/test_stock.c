@@ -19,7 +19,7 @@ static void each_code_has_its_status(void **state)
     (void)state;
     static const hf_status statuses[] = {HF_ESERVER,  HF_EMISSING, HF_ESOLDOUT, HF_ELIMIT,
                                          HF_EINVAL,   HF_EEXPIRED, HF_EINVAL,   HF_EINVAL,
-                                         HF_EMISSING, HF_EINVAL,   HF_ESTALE};
+                                         HF_EMISSING, HF_EINVAL,   HF_ESTALE,   HF_EBUSY};
     hf_error error;
     for (size_t i = 1; i < COUNT_OF(statuses); i++) {
         int64_t left = -1;
@@ -44,7 +44,7 @@ static void answers_that_make_no_sense(void **state)
     (void)state;
     const hf__numbers *const cases[] = {
         NUMBERS(-1),     NUMBERS(1, 2, 3),      NUMBERS(0, 5),         NUMBERS(2, 5),
-        NUMBERS(-11, 5), NUMBERS(INT64_MIN, 5), NUMBERS(INT64_MAX, 5), &(hf__numbers){0}};
+        NUMBERS(-12, 5), NUMBERS(INT64_MIN, 5), NUMBERS(INT64_MAX, 5), &(hf__numbers){0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_error error;
         int64_t left = 42;
@@ -52,6 +52,9 @@ static void answers_that_make_no_sense(void **state)
         assert_int_equal(left, 42);
     }
 }
+
+/* Numbers of the whole item and of a page, which is the last. */
+#define REPORT(...) NUMBERS(__VA_ARGS__, -1, -1, 9, 4)
 
 static void reports_that_make_no_sense(void **state)
 {
@@ -61,16 +64,17 @@ static void reports_that_make_no_sense(void **state)
         NUMBERS(1),
         NUMBERS(0),
         NUMBERS(-2),
-        NUMBERS(-1, 10, 5, 2, 3, 0, 60000, 1, 2, 3, 2, 2), /* two answers in one */
-        NUMBERS(1, 10, 5, 2, 3, 0, 60000, 1, 2, 3, 2),
-        NUMBERS(1, INT64_MAX, INT64_MAX, 2, 3, 0, 1, 1, 2, 3, 2, 2),
-        NUMBERS(1, 10, 5, 2, 3, 0, 1, 1, 2, INT64_MIN, 2, -1)};
+        REPORT(-1, 10, 5, 2, 3, 0, 60000, 1, 2, 3, 2, 2), /* two answers in one */
+        REPORT(1, 10, 5, 2, 3, 0, 60000, 1, 2, 3, 2),
+        REPORT(1, INT64_MAX, INT64_MAX, 2, 3, 0, 1, 1, 2, 3, 2, 2),
+        REPORT(1, 10, 5, 2, 3, 0, 1, 1, 2, INT64_MIN, 2, -1)};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         hf_error error;
-        hf_stock_report report;
-        expect_status(hf__stock_look_outcome(cases[i], &report, &error), HF_ESERVER, &error);
+        hf__stock_count count = {0};
+        expect_status(hf__stock_look_outcome(cases[i], &count, &error), HF_ESERVER, &error);
+        assert_false(count.begun);
     }
-    assert_int_equal(hf__stock_look_outcome(NUMBERS(-1), &(hf_stock_report){0}, NULL), HF_EMISSING);
+    assert_int_equal(hf__stock_look_outcome(NUMBERS(-1), &(hf__stock_count){0}, NULL), HF_EMISSING);
 }
 
 static void reports_add_up_or_do_not(void **state)
@@ -80,32 +84,76 @@ static void reports_add_up_or_do_not(void **state)
         const hf__numbers *said;
         bool adds_up;
     } cases[] = {
-        {NUMBERS(1, 10, 5, 2, 3, 1, 60000, 1, 2, 3, 2, 2), true},
-        {NUMBERS(1, 0, 0, 0, 0, 0, 60000, 0, 0, 0, 0, 0), true},
-        {NUMBERS(1, 11, 5, 2, 3, 1, 60000, 1, 2, 3, 2, 2), false},  /* one is gone */
-        {NUMBERS(1, 9, 5, 2, 3, 1, 60000, 1, 2, 3, 2, 2), false},   /* one too many */
-        {NUMBERS(1, 0, -5, 2, 3, 0, 60000, 1, 2, 3, 2, 2), false},  /* less than nothing */
-        {NUMBERS(1, 6, 5, -2, 3, 0, 60000, 1, -2, 1, 0, 0), false}, /* the same */
-        {NUMBERS(1, 4, 5, 2, -3, 0, 60000, 1, 2, -1, 0, 0), false}, /* the same */
-        {NUMBERS(1, 10, 5, 2, 3, 0, 60000, 1, 1, 3, 2, 2), false},  /* a reservation is missing */
-        {NUMBERS(1, 10, 5, 2, 3, 0, 60000, 1, 2, 4, 2, 2), false},  /* a user has too many */
-        {NUMBERS(1, 10, 5, 2, 3, 0, 60000, 1, 2, 3, 2, 1), false},  /* one is nobody's at all */
+        {REPORT(1, 10, 5, 2, 3, 1, 60000, 1, 2, 3, 2, 2), true},
+        {REPORT(1, 0, 0, 0, 0, 0, 60000, 0, 0, 0, 0, 0), true},
+        {REPORT(1, 11, 5, 2, 3, 1, 60000, 1, 2, 3, 2, 2), false},  /* one is gone */
+        {REPORT(1, 9, 5, 2, 3, 1, 60000, 1, 2, 3, 2, 2), false},   /* one too many */
+        {REPORT(1, 0, -5, 2, 3, 0, 60000, 1, 2, 3, 2, 2), false},  /* less than nothing */
+        {REPORT(1, 6, 5, -2, 3, 0, 60000, 1, -2, 1, 0, 0), false}, /* the same */
+        {REPORT(1, 4, 5, 2, -3, 0, 60000, 1, 2, -1, 0, 0), false}, /* the same */
+        {REPORT(1, 10, 5, 2, 3, 0, 60000, 1, 1, 3, 2, 2), false},  /* a reservation is missing */
+        {REPORT(1, 10, 5, 2, 3, 0, 60000, 1, 2, 4, 2, 2), false},  /* a user has too many */
+        {REPORT(1, 10, 5, 2, 3, 0, 60000, 1, 2, 3, 2, 1), false},  /* one is nobody's at all */
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        hf_stock_report report;
+        hf__stock_count count = {0};
         hf_error error;
-        expect_status(hf__stock_look_outcome(cases[i].said, &report, &error), HF_OK, &error);
-        assert_int_equal(report.adds_up, cases[i].adds_up);
+        expect_status(hf__stock_look_outcome(cases[i].said, &count, &error), HF_OK, &error);
+        assert_true(hf__stock_is_counted(&count));
+        assert_int_equal(count.report.adds_up, cases[i].adds_up);
     }
-    hf_stock_report r;
-    assert_int_equal(hf__stock_look_outcome(cases[0].said, &r, NULL), HF_OK);
+    hf__stock_count count = {0};
+    assert_int_equal(hf__stock_look_outcome(cases[0].said, &count, NULL), HF_OK);
+    hf_stock_report r = count.report;
     assert_true(r.state.total == 10 && r.state.available == 5 && r.state.reserved == 2);
     assert_true(r.state.sold == 3 && r.state.per_user == 1 && r.state.keep_ms == 60000);
     assert_true(r.state.reservations == 1 && r.in_reservations == 2 && r.by_users == 3);
     assert_true(r.most_by_one == 2 && r.by_nobody == 2);
 }
 
+#define PAGE(in_open, by_users, most, by_nobody, ...) \
+    NUMBERS(1, 20, 5, 5, 10, 0, 60000, 3, in_open, by_users, most, by_nobody, __VA_ARGS__)
+
+static void pages_are_added(void **state)
+{
+    (void)state;
+    hf__stock_count count = {0};
+    assert_int_equal(hf__stock_look_outcome(PAGE(3, 4, 2, 2, 1024, 77, 9, 4), &count, NULL), HF_OK);
+    assert_false(hf__stock_is_counted(&count));
+    assert_true(count.place == 1024 && count.cursor == 77);
+    assert_int_equal(hf__stock_look_outcome(PAGE(2, 5, 3, 1, -1, 78, 9, 4), &count, NULL), HF_OK);
+    assert_false(hf__stock_is_counted(&count));
+    assert_int_equal(hf__stock_look_outcome(PAGE(0, 3, 1, 0, -1, -1, 9, 4), &count, NULL), HF_OK);
+    assert_true(hf__stock_is_counted(&count) && count.report.adds_up);
+    assert_true(count.report.in_reservations == 5 && count.report.by_users == 12);
+    assert_true(count.report.by_nobody == 3 && count.report.most_by_one == 3);
+}
+
+static void pages_of_two_moments_are_not_added(void **state)
+{
+    (void)state;
+    const hf__numbers *const others[] = {
+        PAGE(2, 5, 3, 1, -1, -1, 10, 4), /* requests were turned over */
+        PAGE(2, 5, 3, 1, -1, -1, 9, 5),  /* one more */
+        NUMBERS(1, 20, 6, 4, 10, 0, 60000, 2, 2, 5, 3, 1, -1, -1, 9, 4), /* one is back */
+        NUMBERS(1, 21, 6, 5, 10, 0, 60000, 3, 2, 5, 3, 1, -1, -1, 9, 4),
+        NUMBERS(1, 20, 4, 5, 11, 0, 60000, 3, 2, 5, 3, 1, -1, -1, 9, 4)};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        hf__stock_count count = {0};
+        assert_int_equal(hf__stock_look_outcome(PAGE(3, 4, 2, 2, 1024, 7, 9, 4), &count, NULL),
+                         HF_OK);
+        assert_int_equal(hf__stock_look_outcome(others[i], &count, NULL), HF_OK);
+        assert_memory_equal(&count, &(hf__stock_count){0}, sizeof(count));
+    }
+}
+
 /* ---- Calls ---- */
+
+/* Of an item that "abc" has begun: the look, and pages of a count. */
+#define SEEN_PAGE(next, requests)                                                         \
+    "*17\r\n:1\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:60000\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n" \
+    ":-1\r\n:" next "\r\n:9\r\n:" requests "\r\n$3\r\nabc\r\n"
+#define SEEN SEEN_PAGE("-1", "0")
 
 static void say(const char *reply)
 {
@@ -156,9 +204,7 @@ static void afresh_looks_first(void **state)
     hf_client *client = OPEN();
     hf_error error;
     const hf_stock_options *afresh = HF_STOCK(.afresh = true);
-    say("*13\r\n:1\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:60000\r\n:0\r\n:0\r\n:0\r\n:0\r\n:0\r\n$"
-        "3\r\nabc"
-        "\r\n");
+    say(SEEN);
     say("*2\r\n:1\r\n:5\r\n");
     expect_status(hf_stock_set(client, "x", 5, afresh, &error), HF_OK, &error);
     say("*1\r\n:-1\r\n");
@@ -166,6 +212,45 @@ static void afresh_looks_first(void **state)
     expect_status(hf_stock_set(client, "x", 5, afresh, &error), HF_ESTALE, &error);
     say("-ERR no\r\n"); /* then nothing is replaced */
     expect_status(hf_stock_set(client, "x", 5, afresh, &error), HF_ESERVER, &error);
+    assert_int_equal(hf_close(client), HF_OK);
+}
+
+/* So is deleting. */
+static void a_delete_looks_first(void **state)
+{
+    (void)state;
+    hf_client *client = OPEN();
+    hf_error error;
+    say(SEEN);
+    say("*2\r\n:1\r\n:0\r\n");
+    expect_status(hf_stock_delete(client, "x", 0, false, &error), HF_OK, &error);
+    say(SEEN);
+    say("*2\r\n:-11\r\n:5\r\n");
+    expect_status(hf_stock_delete(client, "x", 0, false, &error), HF_EBUSY, &error);
+    say(SEEN);
+    say("*2\r\n:-10\r\n:5\r\n");
+    expect_status(hf_stock_delete(client, "x", 0, true, &error), HF_ESTALE, &error);
+    say("*1\r\n:-1\r\n"); /* then nothing is deleted */
+    expect_status(hf_stock_delete(client, "x", 0, true, &error), HF_EMISSING, &error);
+    assert_int_equal(hf_close(client), HF_OK);
+}
+
+static void an_audit_of_what_changes_ends(void **state)
+{
+    (void)state;
+    hf_client *client = OPEN(.links = 1);
+    hf_error error;
+    hf_stock_report report;
+    say(SEEN_PAGE("5", "1"));
+    say(SEEN_PAGE("6", "2")); /* something has happened: from the beginning */
+    say(SEEN_PAGE("5", "2"));
+    say(SEEN_PAGE("-1", "2"));
+    expect_status(hf_stock_audit(client, "x", 0, &report, &error), HF_OK, &error);
+    for (int i = 0; i < 20; i++) {
+        say(SEEN_PAGE("5", "1"));
+        say(SEEN_PAGE("5", "2"));
+    }
+    expect_status(hf_stock_audit(client, "x", 0, &report, &error), HF_EBUSY, &error);
     assert_int_equal(hf_close(client), HF_OK);
 }
 
@@ -208,6 +293,9 @@ static void bad_arguments(void **state)
         REFUSED(hf_stock_get(client, NULL, 0, &seen, NULL)),
         REFUSED(hf_stock_audit(NULL, "x", 0, &report, NULL)),
         REFUSED(hf_stock_audit(client, "x", 0, NULL, NULL)),
+        REFUSED(hf_stock_delete(NULL, "x", 0, true, NULL)),
+        REFUSED(hf_stock_delete(client, NULL, 0, true, NULL)),
+        REFUSED(hf_stock_delete(client, "", 0, true, NULL)),
         REFUSED(hf_stock_take(NULL, "x", 1, NULL, NULL, NULL)),
         REFUSED(hf_stock_take(client, NULL, 1, NULL, NULL, NULL)),
         REFUSED(hf_stock_take(client, "x", 0, NULL, NULL, NULL)),
@@ -290,9 +378,7 @@ static void answer_always(const char *reply)
 static void call_all(hf_client *client)
 {
     static const char done[] = "*2\r\n:1\r\n:5\r\n";
-    static const char seen[] =
-        "*13\r\n:1\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:60000\r\n:0\r\n:0\r\n:0\r\n"
-        ":0\r\n:0\r\n$3\r\nabc\r\n";
+    static const char seen[] = SEEN;
     hf_stock_report report;
     char place[HF_REQUEST_MAX + 1];
     answer_always(done);
@@ -307,6 +393,8 @@ static void call_all(hf_client *client)
     expect_done_or_starved(hf_stock_confirm(client, "x", 0, place, NULL));
     answer_always(seen);
     expect_done_or_starved(hf_stock_audit(client, "x", 0, &report, NULL));
+    answer_always(seen);
+    assert_true(hf_stock_delete(client, "x", 0, true, NULL) != HF_OK); /* the second step fails */
     answer_always(seen); /* and with what it says, the second step fails: nothing leaks */
     hf_status status = hf_stock_set(client, "x", 5, HF_STOCK(.afresh = true), NULL);
     assert_true(status != HF_OK);
@@ -337,8 +425,12 @@ int main(void)
         cmocka_unit_test(answers_that_make_no_sense),
         cmocka_unit_test(reports_that_make_no_sense),
         cmocka_unit_test(reports_add_up_or_do_not),
+        cmocka_unit_test(pages_are_added),
+        cmocka_unit_test(pages_of_two_moments_are_not_added),
         BOTH(calls_say_what_the_server_says),
         SEEING(afresh_looks_first),
+        SEEING(a_delete_looks_first),
+        SEEING(an_audit_of_what_changes_ends),
         SEEING(bad_arguments),
         SEEING(refusals_name_what_is_wrong),
         BOTH(every_allocation_may_fail),

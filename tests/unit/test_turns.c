@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Passing a lock on between threads of one client without a word to the server: what goes along and
  * what does not, and when it must not be. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "crowd.h"
@@ -16,7 +17,8 @@ static void a_lock_passes_on_without_a_message(void **state)
     crowd_begin(CROWD_TURNS);
     crowd_gather(5);
     int releases = S.node.releases, acquires = S.node.acquires;
-    assert_int_equal(S.node.last_range, 1 + CROWD_TURNS);
+    assert_int_equal(S.node.last_range, 1 + CROWD_MORE);
+    ADVANCE_MS(1);
     crowd_turn(2, 3);
     crowd_turn(3, 4); /* first come, first served */
     crowd_turn(4, 5);
@@ -39,7 +41,8 @@ static void fences_grow_across_turns(void **state)
     (void)state;
     crowd_begin(CROWD_TURNS);
     crowd_gather(4);
-    assert_true(stage_fence_of("x") == FENCE(2) + CROWD_TURNS);
+    assert_true(stage_fence_of("x") == FENCE(2) + CROWD_MORE);
+    ADVANCE_MS(1);
     crowd_turn(2, 3);
     crowd_turn(3, 4);
     uint64_t last = FENCE(4);
@@ -47,6 +50,74 @@ static void fences_grow_across_turns(void **state)
     RELEASE(4);
     assert_true(rival_heard("g 1 "));
     assert_true(stage_fence_of("x") > last);
+    crowd_end();
+}
+
+/* Or else fences would run away from the clock. */
+static void fences_that_nobody_had_are_given_back(void **state)
+{
+    (void)state;
+    crowd_begin(CROWD_TURNS);
+    crowd_gather(3);
+    assert_true(stage_fence_of("x") == FENCE(2) + CROWD_MORE);
+    crowd_turn(2, 3);
+    uint64_t last = FENCE(3);
+    RELEASE(3);
+    EXPECT(3, HF_OK);
+    assert_null(node_side(&S.node, 'f', "x"));
+    assert_int_equal(strtoull(node_side(&S.node, 'm', "")->value.bytes, NULL, 10), last);
+    crowd_end();
+}
+
+/* So does the one who was never told of its grant. */
+static void a_grant_that_nobody_heard_of_is_given_back(void **state)
+{
+    (void)state;
+    crowd_begin(CROWD_TURNS);
+    ACQUIRE(1, "x", MEMBER(1));
+    ACQUIRE(2, "x", MEMBER_FOR(2, 500));
+    S.mute = true;
+    RELEASE(1); /* 2 has it */
+    uint64_t top = stage_fence_of("x");
+    ADVANCE_MS(500);
+    assert_true(S.calls[2].done);
+    S.mute = false;
+    ADVANCE_MS(100);
+    EXPECT_NO_KEY("x");
+    assert_int_equal(strtoull(node_side(&S.node, 'm', "")->value.bytes, NULL, 10),
+                     top - CROWD_MORE);
+    crowd_end();
+}
+
+/* A contender asks for a few more than were used here last. */
+static void what_is_used_is_asked_for_again(void **state)
+{
+    (void)state;
+    crowd_begin(CROWD_TURNS);
+    crowd_gather(4 + CROWD_MORE);
+    for (int i = 0; i < CROWD_MORE; i++) {
+        ADVANCE_MS(1);
+        crowd_turn(2 + i, 3 + i);
+    }
+    RELEASE(2 + CROWD_MORE);
+    EXPECT(3 + CROWD_MORE, HF_OK);
+    assert_int_equal(S.node.last_range, 1 + 2 * CROWD_MORE);
+    crowd_end();
+}
+
+/* Each fence is a microsecond of the server's clock, which has not moved. */
+static void turns_do_not_overtake_the_clock(void **state)
+{
+    (void)state;
+    crowd_begin(CROWD_TURNS);
+    crowd_gather(5);
+    crowd_turn(2, 3);
+    int releases = S.node.releases;
+    RELEASE(3);
+    EXPECT(4, HF_OK);
+    assert_int_equal(S.node.releases, releases + 1);
+    ADVANCE_MS(1);
+    crowd_turn(4, 5);
     crowd_end();
 }
 
@@ -131,6 +202,7 @@ static void everybody_re_enters_for_themselves(void **state)
     RELEASE(2);
     EXPECT(2, HF_OK);
     EXPECT_WAITING(3); /* the other handle keeps it */
+    ADVANCE_MS(1);
     crowd_turn(12, 3);
     ACQUIRE(13, "x", MEMBER(3));
     EXPECT(13, HF_OK);
@@ -169,6 +241,7 @@ static void the_budget_is_kept(void **state)
     (void)state;
     crowd_begin(3);
     crowd_gather(7);
+    ADVANCE_MS(1);
     crowd_turn(2, 3);
     crowd_turn(3, 4);
     crowd_turn(4, 5);
@@ -350,6 +423,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lock_passes_on_without_a_message),
         cmocka_unit_test(fences_grow_across_turns),
+        cmocka_unit_test(fences_that_nobody_had_are_given_back),
+        cmocka_unit_test(a_grant_that_nobody_heard_of_is_given_back),
+        cmocka_unit_test(what_is_used_is_asked_for_again),
+        cmocka_unit_test(turns_do_not_overtake_the_clock),
         cmocka_unit_test(the_deadline_goes_along),
         cmocka_unit_test(everybody_renews_as_they_wish),
         cmocka_unit_test(max_hold_counts_from_ones_own_turn),

@@ -19,7 +19,7 @@
 #include "server.h"
 
 enum { EARS = 2, COMMANDS = EARS };
-enum { WORDS = 16, TEXT = 160, HEARD_MAX = 64 };
+enum { WORDS = 20, TEXT = 160, HEARD_MAX = 64 };
 
 static struct node node;
 static sim_server *model;

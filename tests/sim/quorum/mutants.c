@@ -57,7 +57,7 @@ const mutant mutants[] = {
      .edits = {EDIT("ids_vote", "last ~= fence or ", "")}},
     {"ids-no-promise", "a server that was asked for ids promises nothing", 0, .seeds = 1,
      .scenario = "ids",
-     .edits = {EDIT("ids_vote", "    write(run or '-')\n", ""),
+     .edits = {EDIT("ids_vote", "write(run or '-')\n", ""),
                EDIT("ids_vote", "last ~= fence or ", "last > fence or ")}},
     {"ids-go-down", "a late copy takes ids back", 0, .seeds = 1, .scenario = "ids",
      .edits = {EDIT("ids_vote", "(new_part == part and new_sequence > sequence)", "true")}},
