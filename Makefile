@@ -89,10 +89,10 @@ MIXED  := $(BUILD)/sim/tests/mixed/holdfast-mixed
 mixed: packages
 	@old=$$(tools/build-old $(BUILD) $(or $(OLD),$(BEFORE))) && \
 	    $(MAKE) --no-print-directory sim-build OLD_FOLDER=$$old
-	@for servers in 1 3; do \
+	@failed=0; for servers in 1 3; do \
 	    $(MIXED) --old $(MIXED)-old --new $(MIXED)-new --servers $$servers --measure \
-	        --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) || exit 1; \
-	done
+	        --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) || failed=1; \
+	done; exit $$failed
 
 # Sixteen processes take so many ids, while some of them and the server are killed.
 IDS := 10000000
