@@ -56,8 +56,7 @@ static enum how wish(struct worker *worker, hf_acquire_options *options)
     struct chance *chance = &worker->chance;
     bool brisk = worker->party->brisk;
     int kind = brisk ? 50 : chance_between(chance, 0, 99);
-    *options =
-        (hf_acquire_options){.size = sizeof(*options), .label = side_name(worker->party->side)};
+    *options = (hf_acquire_options){.size = sizeof(*options)};
     options->lease_ms = brisk || chance_percent(chance, 75)
                             ? LEASE_USUAL_MS
                             : chance_between(chance, LEASE_LEAST_MS, LEASE_MOST_MS);
@@ -90,13 +89,24 @@ static uint64_t wish_owner(struct worker *worker, hf_acquire_options *options)
     return (uint64_t)which;
 }
 
+/* No two holds have the same label: on a quorum hf_break() may take a hold of the same thread and
+ * label, that follows at once, for the one that it breaks (holdfast.h). */
+static void label_hold(const struct worker *worker, char label[HF_LABEL_MAX + 1])
+{
+    (void)snprintf(label, HF_LABEL_MAX + 1, "%s %u.%llu", side_name(worker->party->side),
+                   worker->number, (unsigned long long)worker->holds);
+}
+
 static bool take(struct worker *worker, struct tenure *tenure, uint32_t lock)
 {
     hf_acquire_options options;
     hf_error error;
     char name[16];
+    char label[HF_LABEL_MAX + 1];
     lock_name(name, lock);
+    label_hold(worker, label);
     enum how how = wish(worker, &options);
+    options.label = label;
     uint64_t owner = wish_owner(worker, &options);
     int64_t asked_ns = now_ns();
     hf_status status = hf_acquire(worker->party->client, name, &options, &tenure->hold, &error);
