@@ -11,7 +11,7 @@ CTEST  := ctest --output-on-failure --parallel 2
 # they miss a bound through nobody's fault: they alone get a second chance, and the output shows it.
 TWICE  := -L integration --repeat until-pass:2
 
-.PHONY: all test test-poll test-sql tsan sim sim-quorum sim-build mutants chaos ids-storm fuzz demo record bench bench-peers \
+.PHONY: all test test-poll test-sql tsan sim sim-quorum sim-build mutants chaos mixed ids-storm fuzz demo record bench bench-peers \
         bench-compare bench-scale interop install uninstall deb deb-test format packages clean
 
 # The first one: plain `make` builds and installs nothing.
@@ -58,7 +58,8 @@ SIM     := $(BUILD)/sim/tests/sim/holdfast-sim
 QUORUM  := $(BUILD)/sim/tests/sim/holdfast-quorum-sim
 
 sim-build: packages
-	@$(CMAKE) -B $(BUILD)/sim -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOLDFAST_TESTS=ON >/dev/null
+	@$(CMAKE) -B $(BUILD)/sim -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOLDFAST_TESTS=ON \
+	    $(if $(OLD_FOLDER),-DHOLDFAST_OLD=$(OLD_FOLDER)) >/dev/null
 	@cmake --build $(BUILD)/sim
 
 sim: sim-build
@@ -78,6 +79,20 @@ mutants: sim-build
 
 chaos: sim-build
 	@$(BUILD)/sim/tests/chaos/holdfast-chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+# Clients of the commit OLD and of this tree share locks for SECONDS, on one server and on a quorum,
+# and are killed; then times are compared. The default is the last commit of the release before this
+# one: whoever changes the wire makes sure that this passes, and writes what is slower into the
+# upgrade notes.
+BEFORE := 80681e2
+MIXED  := $(BUILD)/sim/tests/mixed/holdfast-mixed
+mixed: packages
+	@old=$$(tools/build-old $(BUILD) $(or $(OLD),$(BEFORE))) && \
+	    $(MAKE) --no-print-directory sim-build OLD_FOLDER=$$old
+	@failed=0; for servers in 1 3; do \
+	    $(MIXED) --old $(MIXED)-old --new $(MIXED)-new --servers $$servers --measure \
+	        --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) || failed=1; \
+	done; exit $$failed
 
 # Sixteen processes take so many ids, while some of them and the server are killed.
 IDS := 10000000

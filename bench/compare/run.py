@@ -4,7 +4,7 @@
 
   run.py --old COMMIT [--rounds N] [--workloads a,b] [--quick]
 
-Builds the commit below build/compare, unless it is there already, and lets the two holdfast-bench
+Builds the commit in build/old, unless it is there already, and lets the two holdfast-bench
 binaries take turns: workload by workload, in at least five rounds, each side first in every other
 round. A round measures once where both sides know --repeat, else as often as the old side does by
 itself. verdict.py judges. All rounds are saved in build/compare/results.json. Exits with 1 when a
@@ -46,19 +46,11 @@ def git(*words):
     return subprocess.run(['git', '-C', ROOT, *words], check=True, stdout=subprocess.PIPE).stdout
 
 
-def build_old(commit, folder):
-    """Its benchmark, built by its own Makefile; where it was built before, that one."""
-    program = folder / 'build' / 'bench' / 'holdfast-bench'
-    built = folder / 'built'
-    if not built.exists():
-        print(f'building {commit[:10]} in {folder}', flush=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(['tar', '-x', '-C', folder], input=git('archive', commit), check=True)
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(('MAKE', 'MFLAGS'))}
-        subprocess.run(['make', '-s', '-C', folder, 'all'], check=True, env=clean,
-                       stdout=subprocess.DEVNULL)
-        built.touch()
-    return program
+def build_old(commit, build):
+    """Its benchmark; where it was built before, that one."""
+    done = subprocess.run([ROOT / 'tools' / 'build-old', build, commit], check=True,
+                          stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(done.stdout.strip()) / 'build' / 'bench' / 'holdfast-bench'
 
 
 # ---- Rows ----
@@ -232,10 +224,11 @@ def main():
     options = parse()
     build = options.build.resolve()
     commit = git('rev-parse', '--verify', options.old + '^{commit}').decode().strip()
-    programs = {'old': build_old(commit, build / 'compare' / commit[:10]),
+    programs = {'old': build_old(commit, build),
                 'new': build / 'bench' / 'holdfast-bench'}
     about = {'old': commit, 'new': git('describe', '--always', '--dirty').decode().strip(),
              'rounds': options.rounds, 'date': time.strftime('%Y-%m-%d', time.gmtime())}
+    (build / 'compare').mkdir(exist_ok=True)
     return compare(programs, options, build / 'compare', about)
 
 

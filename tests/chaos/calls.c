@@ -111,7 +111,7 @@ static void write_down(struct worker *worker, const struct tenure *tenure)
     const belief *held = &tenure->belief;
     atomic_store(&board->held_until[held->lock], held->until_ns);
     atomic_store(&board->held_by[held->lock], worker->party->slot);
-    if (!ledger_write(worker->party->ledger, held))
+    if (!ledger_write(worker->party->ledger, held, sizeof(*held)))
         complain(board, "the ledger cannot be written");
 }
 

@@ -2,9 +2,6 @@
 /* What the processes of a live run share: the run's parameters, and a board in shared memory on
  * which everybody counts. The board survives the SIGKILL of whoever wrote on it; it is evidence
  * about the run. What was believed about locks is in the ledger (ledger.h) instead.
- *
- * All times are CLOCK_BOOTTIME in nanoseconds, the clock of the library, on which all processes of
- * one machine agree.
  */
 #ifndef HOLDFAST_TESTS_CHAOS_H
 #define HOLDFAST_TESTS_CHAOS_H
@@ -13,9 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include <holdfast.h>
+
+#include "../lib/chance.h"
 
 enum {
     LOCKS = 3,
@@ -106,48 +104,6 @@ void complain(struct board *board, const char *format, ...) __attribute__((forma
 void raise_to(atomic_llong *most, long long value);
 
 void lock_name(char name[16], int lock);
-
-/* ---- Time and chance ------------------------------------------------------------------------- */
-
-#define MS_NS 1000000LL
-
-static inline int64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* splitmix64: small, and good from any seed. */
-struct chance {
-    uint64_t state;
-};
-
-static inline uint64_t chance_next(struct chance *chance)
-{
-    uint64_t mixed = chance->state += 0x9e3779b97f4a7c15ULL;
-    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
-    return mixed ^ (mixed >> 31);
-}
-
-static inline int chance_between(struct chance *chance, int least, int most)
-{
-    return least + (int)(chance_next(chance) % (uint64_t)(most - least + 1));
-}
-
-static inline bool chance_percent(struct chance *chance, int percent)
-{
-    return chance_between(chance, 0, 99) < percent;
-}
-
-/* A stream of its own for each party, so that one's draws do not shift another's. */
-static inline struct chance chance_for(uint64_t seed, uint64_t party)
-{
-    struct chance chance = {seed * 0x2545f4914f6cdd1dULL + party};
-    (void)chance_next(&chance);
-    return chance;
-}
 
 /* ---- The processes: each runs in a child, which ends when it returns ---------------------------
  */

@@ -6,8 +6,8 @@
 
 #include <pthread.h>
 
+#include "../lib/ledger.h"
 #include "chaos.h"
-#include "ledger.h"
 
 /* A cancel that the process fires when its time has come, because the worker is inside a call. */
 struct planned_cancel {

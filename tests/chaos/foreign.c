@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/ledger.h"
 #include "../lib/process.h"
 #include "chaos.h"
-#include "ledger.h"
 
 struct foreigner {
     const struct chaos *chaos;
@@ -48,7 +48,7 @@ static void write_down(struct foreigner *foreigner)
     struct board *board = foreigner->chaos->board;
     atomic_store(&board->held_until[foreigner->belief.lock], foreigner->belief.until_ns);
     atomic_store(&board->held_by[foreigner->belief.lock], foreigner->slot);
-    if (!ledger_write(foreigner->ledger, &foreigner->belief))
+    if (!ledger_write(foreigner->ledger, &foreigner->belief, sizeof(belief)))
         complain(board, "the ledger cannot be written");
 }
 

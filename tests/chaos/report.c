@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "ledger.h"
+#include "../lib/ledger.h"
 #include "register.h"
 
 static void print_calls(struct board *board)

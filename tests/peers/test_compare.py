@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -139,6 +140,8 @@ class WholeWay(unittest.TestCase):
         self.addCleanup(place.cleanup)
         self.root = pathlib.Path(place.name)
         (self.root / 'Makefile').write_text(MAKEFILE)
+        (self.root / 'tools').mkdir()
+        shutil.copy(ROOT / 'tools' / 'build-old', self.root / 'tools')
         self.git('init', '-q')
         self.commit({'same': 10, 'slower': 10, 'gone': 1})
         self.addCleanup(setattr, run, 'ROOT', run.ROOT)
@@ -176,9 +179,9 @@ class WholeWay(unittest.TestCase):
 
     def test_nothing_slower_is_success_and_the_old_side_is_built_once(self):
         self.assertEqual(self.compare({'same': 10})[0], 0)
-        built = list((self.root / 'build' / 'compare').glob('*/built'))[0].stat().st_mtime_ns
+        built = list((self.root / 'build' / 'old').glob('*/built'))[0].stat().st_mtime_ns
         self.assertEqual(self.compare({'same': 10})[0], 0)
-        self.assertEqual(list((self.root / 'build' / 'compare').glob('*/built'))[0].stat()
+        self.assertEqual(list((self.root / 'build' / 'old').glob('*/built'))[0].stat()
                          .st_mtime_ns, built)
 
 
