@@ -292,9 +292,7 @@ const sim_mutant mutants[] = {
      .core = HF__MUTANT_LISTENS_EARLY},
     /* Observers. */
     {"sight-unsaid", "a lock that is handed on is not told to observers", 500,
-     .edits = {EDIT(
-         "release",
-         "        announce(kept, 'granted', heir, fence + copy + range - 1, heir_lease)\n", "")}},
+     .edits = {EDIT("release", "announce(kept, 'granted', heir, last, heir_lease)\n", "")}},
     {"sight-old", "an observer is told of grants from before what it knows", 500,
      .core = HF__MUTANT_SIGHT_OLD},
     {"sight-hasty", "what a look finds is told before messages that say more", 500,
