@@ -257,7 +257,7 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("release", "if owner or found[1] ~= value then", "if owner then")}},
 
     /* Queues, in the client. */
-    {"push-old", "a grant from before an answered check is believed", 500, .first = 836,
+    {"push-old", "a grant from before an answered check is believed", 500, .first = 1644,
      .core = HF__MUTANT_PUSH_OLD},
     {"push-early", "a grant that overtakes its own queueing is dropped", 500, .first = 7,
      .core = HF__MUTANT_PUSH_EARLY},
