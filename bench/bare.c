@@ -99,7 +99,8 @@ static const char *check_release(struct bare *bare, redisReply *reply)
 static const char *check_acquire(struct bare *bare, redisReply *reply, bool *granted)
 {
     const char *problem = NULL;
-    *granted = reply != NULL && reply->type == bare->acquire_reply_type;
+    bool is_table = reply != NULL && reply->type == REDIS_REPLY_ARRAY; /* a first use of a name */
+    *granted = reply != NULL && (reply->type == bare->acquire_reply_type || is_table);
     if (!*granted && (reply == NULL || reply->type != REDIS_REPLY_NIL))
         problem = problem_of_reply(bare, "acquire", reply);
     freeReplyObject(reply);
@@ -251,21 +252,24 @@ static bool connect_to(struct bare *bare, const struct server *server, enum tran
     return false;
 }
 
-/* Both scripts take the same keys, and the value before their other arguments. */
+/* Both scripts take the same keys, with one server the mark of the slot too, and the value before
+ * their other arguments. */
 static void command_fill_script(struct bare_command *command, const struct bare *bare,
-                                const char *sha, const char *const *arguments)
+                                const char *sha, bool alone, const char *const *arguments)
 {
     const char *const common[] = {"EVALSHA",
                                   sha,
-                                  "5",
+                                  alone ? "6" : "5",
                                   bare->key,
                                   bare->queue_key,
                                   bare->fence_key,
                                   bare->notes_key,
                                   bare->holders_key,
-                                  bare->value,
                                   NULL};
     command_fill(command, common);
+    if (alone)
+        command_add(command, "hf:m:{0}");
+    command_add(command, bare->value);
     while (*arguments != NULL)
         command_add(command, *arguments++);
 }
@@ -275,7 +279,7 @@ static bool connect_with_scripts(struct bare *bare, const struct server *server,
 {
     if (!connect_to(bare, server, transport, lock, result))
         return false;
-    bare->acquire_reply_type = REDIS_REPLY_ARRAY;
+    bare->acquire_reply_type = REDIS_REPLY_INTEGER;
     if (script_load_file(bare, HF_SCRIPTS ".acquire.lua", bare->acquire_sha, result) &&
         script_load_file(bare, HF_SCRIPTS ".release.lua", bare->release_sha, result))
         return true;
@@ -288,10 +292,10 @@ bool bare_open_same_scripts(struct bare *bare, const struct server *server,
 {
     if (!connect_with_scripts(bare, server, transport, lock, result))
         return false;
-    const char *const acquire[] = {TEXT_OF(BENCH_LEASE_MS), KEEP_MS, "1", "0", NULL};
-    const char *const release[] = {"0", KEEP_MS, NULL};
-    command_fill_script(&bare->acquire, bare, bare->acquire_sha, acquire);
-    command_fill_script(&bare->release, bare, bare->release_sha, release);
+    const char *const acquire[] = {TEXT_OF(BENCH_LEASE_MS), NULL};
+    const char *const release[] = {NULL};
+    command_fill_script(&bare->acquire, bare, bare->acquire_sha, true, acquire);
+    command_fill_script(&bare->release, bare, bare->release_sha, true, release);
     return true;
 }
 
@@ -302,11 +306,11 @@ bool bare_open_vote(struct bare *bare, const struct server *server, enum transpo
     if (!connect_with_scripts(bare, server, transport, lock, result))
         return false;
     proposal_advance(bare); /* which has its length from now on */
-    const char *const acquire[] = {TEXT_OF(BENCH_LEASE_MS), KEEP_MS, "1", "0", "",
+    const char *const acquire[] = {TEXT_OF(BENCH_LEASE_MS), KEEP_MS, "1", "0", "", "",
                                    bare->proposal,          "0",     NULL};
     const char *const release[] = {"0", KEEP_MS, "", bare->proposal, NULL};
-    command_fill_script(&bare->acquire, bare, bare->acquire_sha, acquire);
-    command_fill_script(&bare->release, bare, bare->release_sha, release);
+    command_fill_script(&bare->acquire, bare, bare->acquire_sha, false, acquire);
+    command_fill_script(&bare->release, bare, bare->release_sha, false, release);
     return true;
 }
 

@@ -12,7 +12,7 @@
 #include "bench.h"
 #include "server.h"
 
-#define BARE_ARGUMENTS_MAX 16
+#define BARE_ARGUMENTS_MAX 20
 
 struct bare_command {
     int count;

@@ -364,14 +364,18 @@ static bool all_integers(const hf__reply *words, size_t first, size_t count)
     return true;
 }
 
-/* {fence, remaining[, 1]}, {0, remaining, holder[, place, foreign]}, {0, remaining, holder, ticket}
- * or {-1} */
+/* fence, {fence, remaining[, 1]}, {0, remaining, holder[, place, foreign]},
+ * {0, remaining, holder, ticket} or {-1} */
 bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
 {
     const hf__reply *words = reply->elements;
     size_t count = reply->kind == HF__REPLY_ARRAY ? reply->count : 0;
     hf__instant sent = request_of(hold)->sent;
     hold->call->round_trip = hf__between(sent, hold->core->now);
+    if (reply->kind == HF__REPLY_INTEGER && hf__is_fence((uint64_t)reply->integer)) {
+        granted(hold, &(grant){sent, (uint64_t)reply->integer, hf__span_to_ms(hold->lease), false});
+        return true;
+    }
     if (count == 0 || words[0].kind != HF__REPLY_INTEGER)
         return false;
     if (count == 1 && words[0].integer == -1) {

@@ -13,7 +13,8 @@
 --      On a quorum also: 4 may be 0, for a copy of a hold, which has the fence below the proposed one,
 --      8 the least fence that is proposed, 9 ticket: the place in the queue, which is the same at all
 --      servers; 0: none, it does not queue
--- -> {fence, remaining ms}       granted; the remaining time is this hold's own
+-- -> fence                       granted, for the lease that was asked for
+--    {fence, remaining ms}       granted; the remaining time is this hold's own
 --    {fence, remaining ms, 1}    and others wait
 --    {0, remaining ms, value}    busy: held with that value (see cut); -1 ms when it never expires
 --    {0, remaining ms, value, ticket}   the same on a quorum: later tickets than that are nobody's
@@ -26,7 +27,8 @@
 -- clock was set back, unless both happen. A mark behind the name's fence says that there is more to
 -- do. The common case, a free lock and nothing of the kind, is four commands; everything else is
 -- found out behind them and put right. What costs time besides the commands is every function that
--- is made and every number that becomes text: so what is common stands first.
+-- is made, every number that becomes text, and a table that becomes a reply: so what is common stands
+-- first, and is answered with one number.
 local call = redis.call
 local value, owner, proposed = ARGV[1], ARGV[7] ~= '' and ARGV[7] or nil, ARGV[8]
 local keep = ARGV[3] or '3600000'
@@ -47,7 +49,7 @@ if taken then
     if (not kept and not ARGV[7] or kept and #kept == #stamp and kept < stamp)
         and (#marked == #stamp and marked < stamp or not KEYS[6])
         and (ARGV[4] or '1') == '1' and not owner and not far then
-        return {clock, tonumber(ARGV[2])}
+        return clock
     end
 end
 

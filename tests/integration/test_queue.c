@@ -226,14 +226,15 @@ static void fair_and_other_waits_and_owners_take_turns(void **state)
 {
     (void)state;
     enum { WAITERS = 12 };
-    static const char *const owners[] = {NULL, NULL, "order 7"};
+    static const char *const owners[WAITERS] = {
+        [2] = "order 2", [5] = "order 5", [8] = "order 8", [11] = "order 11"};
     static struct attempt waiters[WAITERS];
     uint64_t before = 0;
     hold = acquire_for(alice, LONG_MS);
     for (int i = 0; i < WAITERS; i++)
-        queue_up(&waiters[i], i % 2 ? alice : bob,
-                 HF_ACQUIRE(.wait_ms = -1, .lease_ms = LONG_MS, .fair = i % 3 < 2,
-                            .owner = owners[i % 3]));
+        queue_up(
+            &waiters[i], i % 2 ? alice : bob,
+            HF_ACQUIRE(.wait_ms = -1, .lease_ms = LONG_MS, .fair = i % 3 < 2, .owner = owners[i]));
     release(&hold);
     for (int i = 0; i < WAITERS; i++) {
         expect_granted(&waiters[i]);

@@ -77,16 +77,16 @@ static void expect_nothing_left(void)
     assert_int_equal(open_descriptors(), descriptors_before);
 }
 
-static void expect_only_fences(long long count)
+static void expect_only_marks(long long count)
 {
-    static const char count_fences[] =
+    static const char count_marks[] =
         "local count = 0 "
-        "for _, key in ipairs(redis.call('KEYS', 'hf:f:{*}*')) do "
+        "for _, key in ipairs(redis.call('KEYS', 'hf:m:{*}*')) do "
         "  local left = redis.call('PTTL', key) "
         "  if left > 0 and left < 2 * 3600 * 1000 then count = count + 1 end "
         "end "
         "return count";
-    assert_int_equal(raw_number(server, "EVAL %s 0", count_fences), count);
+    assert_int_equal(raw_number(server, "EVAL %s 0", count_marks), count);
     assert_int_equal(raw_number(server, "DBSIZE"), count);
 }
 
@@ -210,7 +210,7 @@ static void many_clients_come_and_go(void **state)
     for (int i = 1; i < CLIENTS; i += 2)
         EXPECT_STATUS(HF_OK, hf_close(clients[i]));
     assert_string_equal(raw(server, "EXISTS a b c d e f g h i j k l m n o p"), "0");
-    expect_only_fences(CLIENTS);
+    expect_only_marks(CLIENTS);
     expect_nothing_left();
 }
 

@@ -320,9 +320,7 @@ static void take_free(const script *s, const asked *a)
         char text[32];
         snprintf(text, sizeof(text), "%" PRId64, clock);
         store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text), s->node->now_ms + a->brief);
-        say(s->out, "*2\r\n");
         say_number(s->out, clock);
-        say_number(s->out, a->lease);
         return;
     }
     bool watched = queue_is_watched(s);

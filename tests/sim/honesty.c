@@ -148,7 +148,7 @@ static void run_short_lives(two_servers *pair)
     sim_stream *stream = &pair->stream;
     int first = (int)hf__random_below(&stream->random, STREAM_KEYS);
     for (int i = 0; i < 10; i++) {
-        stream_next_short(stream, (first + i * 5) % STREAM_KEYS); /* 5 and 84 have no divisor */
+        stream_next_short(stream, (first + i * 5) % STREAM_KEYS); /* 5 and 92 have no divisor */
         (void)pair_run(pair, stream->words, stream->count, "?");
     }
     int64_t before = model_key_count(pair);

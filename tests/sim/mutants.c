@@ -111,7 +111,7 @@ const sim_mutant mutants[] = {
     {"unknown-granted", "unknown treated as granted", 500, .core = HF__MUTANT_UNKNOWN_GRANTED},
     {"cancel-keeps", "cancel leaves a grant behind", 500, .first = 11,
      .core = HF__MUTANT_CANCEL_KEEPS},
-    {"revives", "renewal after loss", 500, .first = 2645, .core = HF__MUTANT_REVIVES},
+    {"revives", "renewal after loss", 4000, .first = 3340, .core = HF__MUTANT_REVIVES},
     {"lost-kept", "a lost hold is not released", 500, .first = 32, .core = HF__MUTANT_LOST_KEPT},
     {"unknown-released", "a repeated release that finds nothing has succeeded", 2000,
      .core = HF__MUTANT_UNKNOWN_RELEASED},
@@ -226,8 +226,6 @@ const sim_mutant mutants[] = {
     {"queue-unmarked", "a queue begins, but the fence does not say so", 500,
      .edits = {EDIT("acquire", "mark_queue(fence, 2 * lease)\n", ""),
                EDIT("acquire", "mark_queue(call('GET', KEYS[3]), 2 * lease)", "")}},
-    {"comes-unmarked", "a fence that was evicted comes back without saying that some wait", 500,
-     .first = 2767, .edits = {EDIT("renew", "'^%+?', '+')", "'', '')")}},
     {"dead-granted", "whoever is in the queue is taken for alive", 500, .first = 4,
      .edits = {EDIT("hand_on", "redis.pcall('PUBSUB', 'NUMSUB', channel)", "{0, 1}")}},
     {"asleep-granted", "who has not been heard from is taken for alive", 1000, .first = 454,
@@ -257,7 +255,7 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("release", "if owner or found[1] ~= value then", "if owner then")}},
 
     /* Queues, in the client. */
-    {"push-old", "a grant from before an answered check is believed", 500, .first = 1644,
+    {"push-old", "a grant from before an answered check is believed", 500, .first = 4412,
      .core = HF__MUTANT_PUSH_OLD},
     {"push-early", "a grant that overtakes its own queueing is dropped", 500, .first = 7,
      .core = HF__MUTANT_PUSH_EARLY},

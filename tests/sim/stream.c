@@ -72,9 +72,9 @@ static size_t below(sim_stream *stream, size_t limit)
 void stream_key(int key, char name[16])
 {
     /* Four keys of each, eight locks with their side keys. */
-    static const char kinds[] = "shlzLLQQFFWWOODVGIRJZ";
+    static const char kinds[] = "shlzLLQQFFWWOOMMDVGIRJZ";
     int kind = key / 4;
-    int number = kind >= 4 && kind < 14 ? key % 8 : key % 4;
+    int number = kind >= 4 && kind < 16 ? key % 8 : key % 4;
     (void)snprintf(name, 16, "%c%d", kinds[kind], number);
 }
 
@@ -238,7 +238,7 @@ static void add_random(sim_stream *stream, char kind)
 {
     if (strchr("shlzk", kind) != NULL)
         add_key(stream, kind);
-    else if (strchr("LQFWOq", kind) != NULL)
+    else if (strchr("LQFWOMq", kind) != NULL)
         add_lock(stream, kind);
     else if (strchr("tTAP", kind) != NULL)
         add_expiry(stream, kind);
@@ -320,7 +320,7 @@ void stream_next(sim_stream *stream)
         fill(stream, stream_lock_templates[below(stream, stream_lock_template_count)]);
         /* Flushing the scripts every few commands would leave little to run. */
         if (sim_is(stream->words[0], "SCRIPT") && below(stream, 8) > 0)
-            fill(stream, "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $j");
+            fill(stream, "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $j");
         return;
     }
     fill(stream, stream_templates[below(stream, stream_template_count)]);

@@ -5,7 +5,7 @@
 
 #include "bytes.h"
 
-enum { STREAM_WORDS_MAX = 24, STREAM_KEYS = 84, STREAM_TEXT_MAX = 4096, STREAM_CLIENTS = 3 };
+enum { STREAM_WORDS_MAX = 24, STREAM_KEYS = 92, STREAM_TEXT_MAX = 4096, STREAM_CLIENTS = 3 };
 
 typedef struct sim_stream {
     uint64_t random;

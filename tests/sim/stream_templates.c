@@ -56,20 +56,25 @@ const char *const stream_templates[] = {
 
 /* Drawn two times out of five, since these are what the library lives on. */
 const char *const stream_lock_templates[] = {
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 0", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 0",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $j", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $j",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $j", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $j",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $j", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 $j",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 $j $o", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 $j $o",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 0 $o", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 0 $o",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $N $t 1 0", "EVALSHA $1 5 $L $Q $F $W $O $H 0 $t 1 $j",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $N 1 $j", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t x $j",
-    "EVALSHA $1 5 $L $Q $F $W $O $H $t $t 1 $N", "EVALSHA $1 5 $L $Q $F $W $O $H $t $t $r $n",
-    "EVALSHA $2 5 $L $Q $F $W $O $H 0 $t", "EVALSHA $2 5 $L $Q $F $W $O $H 0 $t",
-    "EVALSHA $2 5 $L $Q $F $W $O $H 0 $t", "EVALSHA $2 5 $L $Q $F $W $O $H 0 $t",
-    "EVALSHA $2 5 $L $Q $F $W $O $H $t $t", "EVALSHA $2 5 $L $Q $F $W $O $H $N $t",
-    "EVALSHA $2 5 $L $Q $F $W $O $H 0 $t $o", "EVALSHA $2 5 $L $Q $F $W $O $H 0 $t $o",
-    "EVALSHA $2 5 $L $Q $F $W $O $H $t $t $o", "EVALSHA $2 5 $L $Q $F $W $O $H 0 $N",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 0", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 0",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $j", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $j",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $j", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $j",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $j", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 $j",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 $j $_ $o", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 $j $_ $o",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 0 $t $o", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 0 $t $o",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $N $t 1 0", "EVALSHA $1 6 $L $Q $F $W $O $M $H 0 $t 1 $j",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $N 1 $j", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t x $j",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 $N", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $n",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t", "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t", "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H $t $t", "EVALSHA $2 6 $L $Q $F $W $O $M $H $N $t",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t $o", "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t $o",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H $t $t $o", "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $N",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t",
+    "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t $r $j $t", "EVALSHA $1 6 $L $Q $F $W $O $M $H $t $t 1 $j $_ $_",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H", "EVALSHA $2 6 $L $Q $F $W $O $M $H",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t $_ $_ $B 0", "EVALSHA $2 6 $L $Q $F $W $O $M $H 0 $t $_ $_ 0 3",
+    "EVALSHA $2 6 $L $Q $F $W $O $M $H $t $t $_ $_ $B 2", "SET $M $B PX $t", "SET $M x", "GET $M", "PTTL $M", "DEL $M",
     "EVALSHA $3 3 $L $F $W $H $t $t $_ 0",
     "EVALSHA $3 3 $L $F $W $H $t $t $_ $B", "EVALSHA $3 3 $L $F $W $H $N $t $_ 0",
     "EVALSHA $3 3 $L $F $W $H 0 $t $_ 0", "EVALSHA $3 4 $L $F $W $O $H $t $t $o 0",
@@ -79,8 +84,8 @@ const char *const stream_lock_templates[] = {
     "EVALSHA $7 4 $L $L $W $W $H $H $t", "EVALSHA $7 4 $L $L $W $W $H $H $t $t",
     "EVALSHA $8 3 $L $F $W $t", "EVALSHA $8 3 $L $F $W $N",
     "EVALSHA $4 4 $L $F $W $O $v $B $t", "EVALSHA $4 4 $L $F $W $O $v 0 $t",
-    "EVALSHA $4 4 $L $F $W $O $v 0 $N", "EVALSHA $5 5 $L $Q $F $W $O $H $B $t",
-    "EVALSHA $5 5 $L $Q $F $W $O $o $B $t", "EVALSHA $5 5 $L $Q $F $W $O $H 0 $t",
+    "EVALSHA $4 4 $L $F $W $O $v 0 $N", "EVALSHA $5 6 $L $Q $F $W $O $M $H $B $t",
+    "EVALSHA $5 6 $L $Q $F $W $O $M $o $B $t", "EVALSHA $5 6 $L $Q $F $W $O $M $H 0 $t",
     "EVALSHA $6 5 $L $F $O $Q $W 16 32", "EVALSHA $6 5 $L $F $O $Q $W 2 1",
     "EVALSHA $6 5 $L $F $O $Q $W 16 32",
     "SET $F $B PX $t", "SET $F $B", "SET $L $o", "DEL $F", "HGET $W #broken", "HGET $W #revoked",
@@ -135,8 +140,8 @@ const char *const stream_store_templates[] = {
 };
 
 const char *const stream_short_templates[] = {
-    "SET %s v PX %d", "SET %s v PX %d", "EVALSHA $1 5 %s none F7 none none short %d 500000 1 0",
-    "PEXPIRE %s %d", "PEXPIRE %s %d", "EVALSHA $2 5 none %s F7 W7 O7 hold1 %d 500000",
+    "SET %s v PX %d", "SET %s v PX %d", "EVALSHA $1 6 %s none F7 none none M7 short %d 500000 1 0",
+    "PEXPIRE %s %d", "PEXPIRE %s %d", "EVALSHA $2 6 none %s F7 W7 O7 M7 hold1 %d 500000",
 };
 /* clang-format on */
 

@@ -462,7 +462,8 @@ static void answers_that_make_no_sense_are_not_believed(void **state)
     static const char *const nonsense[] = {
         ":-2\r\n",
         ":-1\r\n",
-        ":10000\r\n", /* what a grant was in 0.1 */
+        ":0\r\n",
+        ":9007199254740992\r\n", /* a fence that Lua could not count */
         ":-9223372036854775808\r\n",
         "+OK\r\n",
         "$5\r\n10000\r\n",

@@ -154,7 +154,7 @@ static void a_request_without_memory_comes_without_words(void **state)
 static void a_query_that_cannot_be_written(void **state)
 {
     (void)state;
-    static char text[60000];
+    static char text[120000];
     memset(text, 'z', sizeof(text) - 1);
     SETUP();
     ACQUIRE(1, "warm");

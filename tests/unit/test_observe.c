@@ -229,7 +229,7 @@ static void a_late_answer_grants_nothing_again(void **state)
     S.stalled = 1; /* the question, */
     ADVANCE_MS(20);
     S.refuses = false;
-    ADVANCE_MS(500); /* while messages come again */
+    ADVANCE_MS(900); /* while messages come again */
     RIVAL_ACQUIRES("x", .number = 1);
     expect_seen(HF_SEEN_GRANTED, RIVAL_CLIENT, 1);
     S.stalled = 0;
