@@ -44,7 +44,8 @@ enum {
     CALM_MS = 1000,     /* renewals are on time again if none was late for so long */
     RETRY_DIVISOR = 4,  /* of the interval: pause after a refusal */
     RETRY_MIN_MS = 20,
-    RETRY_MAX_MS = 1000
+    RETRY_MAX_MS = 1000,
+    ROUND_MAX_MS = (2 * CALLS_MAX + ALONE_MAX / ALONE_A_CALL) * LINK_PACE_MS
 };
 
 /* ---- Planning ---- */
@@ -338,8 +339,10 @@ static void look_at(hf_hold *hold, hf__instant when)
     hf__link *link = hold->link;
     hf__timers *timers = &hold->core->timers;
     bool with_others = hold->renewal > HF__PLANNED && !hold->watched_alone;
-    bool after_renewal = hold->renewal == HF__PLANNED &&
-                         hf__before(hf__later(hold->watch.plan.due, next_round(link)), when);
+    /* A round that leaves before it is due puts off the next one by that much at most. */
+    hf__instant due = hf__after(hold->watch.plan.due, hf__span_ms(ROUND_MAX_MS));
+    bool after_renewal =
+        hold->renewal == HF__PLANNED && hf__before(hf__later(due, next_round(link)), when);
     if (with_others && (!link->look_timer.set || hf__before(when, link->look_timer.due)))
         hf__timer_set(timers, &link->look_timer, when);
     if (with_others || after_renewal)
