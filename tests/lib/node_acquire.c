@@ -320,7 +320,12 @@ static void take_free(const script *s, const asked *a)
         char text[32];
         snprintf(text, sizeof(text), "%" PRId64, clock);
         store_set(s->node, s->keys[KEY_FENCE], hf__slice_text(text), s->node->now_ms + a->brief);
+        bool short_answer = clock >= INT64_C(1000000000000000); /* of 16 digits */
+        if (!short_answer)
+            say(s->out, "*2\r\n");
         say_number(s->out, clock);
+        if (!short_answer)
+            say_number(s->out, a->lease);
         return;
     }
     bool watched = queue_is_watched(s);
