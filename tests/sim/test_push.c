@@ -31,10 +31,10 @@ static void sharers_have_a_life_of_their_own(void **state)
     const char *release = hf__scripts[HF__SCRIPT_RELEASE].body;
     sim_server_set_time(server, wall_us);
     EXPECT_RUN("[1800000000000000 500]", "EVAL", acquire, ACQUIRE_KEYS, "one", "500", "1000", "1",
-               "0", "us");
+               "0", "", "us");
     EXPECT_RUN("[1800000000000000 300]", "EVAL", acquire, ACQUIRE_KEYS, "two", "300", "1000", "1",
-               "0", "us");
-    EXPECT_RUN("[0 500 us]", "EVAL", acquire, ACQUIRE_KEYS, "other", "300", "1000", "1", "0",
+               "0", "", "us");
+    EXPECT_RUN("[0 500 us]", "EVAL", acquire, ACQUIRE_KEYS, "other", "300", "1000", "1", "0", "",
                "them");
     double score = 0;
     assert_true(sim_server_score(server, "holders", 7, "two", &score));
@@ -55,7 +55,7 @@ static void a_release_hands_on(void **state)
     sim_server_connect(server, 1);
     say(1, "*2\r\n$9\r\nSUBSCRIBE\r\n$37\r\nhf:c:" CLIENT("2") "\r\n");
     sim_server_taken(server, 1, sim_server_output(server, 1, &(const char *){NULL}));
-    EXPECT_RUN("[1700000000000000 500]", TAKE(CLIENT("1") ":1@h", "0"));
+    EXPECT_RUN("1700000000000000", TAKE(CLIENT("1") ":1@h", "0"));
     EXPECT_RUN("[0 500 " CLIENT("1") ":1@h 1 0]", TAKE(CLIENT("3") ":1@h", "4"));
     EXPECT_RUN("[0 500 " CLIENT("1") ":1@h 2 0]", TAKE(CLIENT("2") ":7@h", "5"));
     EXPECT_RUN("[0 500 " CLIENT("1") ":1@h 3 0]", TAKE(CLIENT("2") ":8@h", "6"));
@@ -92,7 +92,7 @@ static void a_release_without_permission_hands_on(void **state)
 {
     (void)state;
     const char *acquire = hf__scripts[HF__SCRIPT_ACQUIRE].body;
-    EXPECT_RUN("[1700000000000000 500]", TAKE(CLIENT("1") ":1@h", "0"));
+    EXPECT_RUN("1700000000000000", TAKE(CLIENT("1") ":1@h", "0"));
     EXPECT_RUN("[0 500 " CLIENT("1") ":1@h 1 0]", TAKE(CLIENT("2") ":7@h", "5"));
     sim_server_connect(server, 3);
     sim_server_deny(server, 3, SIM_NO_PUBSUB);
