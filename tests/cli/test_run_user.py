@@ -29,8 +29,6 @@ class OtherUser(Running):
         os.chmod(self.become, 0o4755)
         self.addCleanup(self.let_it_end)
         self.environment['SHELL'] = '/bin/sh'
-        # The helper is built with sanitizers too; as a set-user-ID program it may not trace itself.
-        self.environment['ASAN_OPTIONS'] = 'detect_leaks=0'
         self.runs = 0
 
     def start(self, *words, user=USER):
