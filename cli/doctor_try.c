@@ -11,8 +11,15 @@
 #include <time.h>
 
 #include "doctor.h"
+#include "instant.h"
 
-enum { MESSAGES_MS = 1000, SCRATCH_LEASE_MS = 5000, RENEWALS = 15, SLOW_US = 20000 };
+enum {
+    MESSAGES_MS = 1000,
+    SCRATCH_LEASE_MS = 5000,
+    RENEWALS = 15,
+    SLOW_US = 20000,
+    NS_PER_US = 1000
+};
 
 struct doctor_log {
     pthread_mutex_t mutex;
@@ -90,13 +97,6 @@ static void ignore(void *arg, const hf_event *event)
     (void)event;
 }
 
-static int64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 static int by_size(const void *a, const void *b)
 {
     int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
@@ -108,13 +108,15 @@ static hf_status renew_often(hf_hold *hold, int64_t *median_us, hf_error *error)
     int64_t took_us[RENEWALS];
     hf_status status = HF_OK;
     for (int i = 0; i < RENEWALS && status == HF_OK; i++) {
-        int64_t began_us = now_us();
+        int64_t began = instant_now();
         status = hf_extend(hold, SCRATCH_LEASE_MS, error);
-        took_us[i] = now_us() - began_us;
+        took_us[i] = (instant_now() - began) / NS_PER_US;
     }
+    if (status != HF_OK)
+        return status;
     qsort(took_us, RENEWALS, sizeof(took_us[0]), by_size);
     *median_us = took_us[RENEWALS / 2];
-    return status;
+    return HF_OK;
 }
 
 static void judge_pace(int64_t renewal_us, struct findings *findings)

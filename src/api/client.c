@@ -280,6 +280,7 @@ hf_status hf_stats_read(hf_client *client, hf_stats *stats)
 
 hf_status hf_load_read(hf_client *client, hf_load *load)
 {
+    HF__VISIT(client);
     hf_load all = {0};
     if (client == NULL || load == NULL || load->size < sizeof(load->size))
         return HF_EINVAL;
