@@ -178,6 +178,7 @@ hf_status hf_stock_delete(hf_client *client, const char *item, size_t name_lengt
 hf_status hf_stock_get(hf_client *client, const char *item, size_t name_length,
                        hf_stock_state *state, hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf_stock_state seen;
     hf__answer answer = {0};
@@ -211,6 +212,7 @@ static hf_status count_page(const task *call, hf__stock_count *count, hf__instan
 hf_status hf_stock_audit(hf_client *client, const char *item, size_t name_length,
                          hf_stock_report *report, hf_error *error)
 {
+    HF__VISIT(client);
     task call;
     hf__stock_count count = {0};
     int left = AUDIT_TRIES;
