@@ -5,6 +5,7 @@
  *                --go-on                   or names them all
  *   holdfast-sim --seed S [--trace]        one run, with its trace
  *   holdfast-sim --mutants [--first S]     every mutant must be caught
+ *                --kept LIST [--keep]      beginning with seeds that once caught them [keeps them]
  *   holdfast-sim --mutant NAME --seeds N   how soon one is
  *
  * A run is judged by check.c. A batch is judged too: runs that do nothing prove nothing, so the
@@ -148,7 +149,7 @@ static sim_prey mutant(int number)
     if (number >= mutant_count)
         return (sim_prey){0};
     const sim_mutant *m = &mutants[number];
-    return (sim_prey){.name = m->name, .seeds = m->seeds, .first = m->first};
+    return (sim_prey){.name = m->name, .seeds = m->seeds};
 }
 
 static void use_mutant(int number)

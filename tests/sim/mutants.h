@@ -12,9 +12,8 @@
 typedef struct sim_mutant {
     const char *name;
     const char *what;
-    int seeds;      /* within which it must be caught */
-    uint64_t first; /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
-    int core;       /* HF__MUTANT_..., or 0 */
+    int seeds; /* within which it must be caught */
+    int core;  /* HF__MUTANT_..., or 0 */
     sim_edit edits[EDITS_MAX];
     bool monotonic;      /* clocks stop while the machine is suspended */
     bool reuses_threads; /* numbers of threads are used again */

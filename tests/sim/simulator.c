@@ -3,15 +3,17 @@
  * that do nothing prove nothing: what happened in them is shown as a distribution, and the
  * simulator says whether that is enough. A mutant is caught by a seed that the real thing passes.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "simulator.h"
 
-enum { JOBS_MAX = 64 };
+enum { JOBS_MAX = 64, MUTANTS_MAX = 512 };
 
 /* ---- One run ---- */
 
@@ -129,6 +131,12 @@ static int run_many(const simulator *s, const sim_options *o, uint64_t first, ui
     return failed;
 }
 
+static bool job_ended_well(pid_t pid)
+{
+    int status = 1;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 /* Each job is a process with a range of seeds of its own. */
 static int run_jobs(const simulator *s, const sim_options *o)
 {
@@ -143,14 +151,9 @@ static int run_jobs(const simulator *s, const sim_options *o)
         pids[i] = fork();
         if (pids[i] == 0)
             exit(run_many(s, o, first + from, to - from));
-        failed |= pids[i] < 0;
     }
-    for (uint64_t i = 0; i < o->jobs; i++) {
-        int status = 1;
-        if (pids[i] > 0)
-            waitpid(pids[i], &status, 0);
-        failed |= status != 0;
-    }
+    for (uint64_t i = 0; i < o->jobs; i++)
+        failed |= !job_ended_well(pids[i]);
     return failed;
 }
 
@@ -198,23 +201,97 @@ static int hunt(const simulator *s, int mutant, uint64_t first, char how[HOW_SIZ
     return 0;
 }
 
-/* A hunt begins where it is known to be short, unless told where. */
+/* Where hunts begin, and what came of them. The processes that hunt share it, and take the next
+ * mutant that nobody has taken. */
+typedef struct mutant_hunts {
+    atomic_int taken;
+    uint64_t first[MUTANTS_MAX]; /* 1, or where the list of kept seeds says that it is short */
+    int caught[MUTANTS_MAX];     /* as hunt() says it */
+} mutant_hunts;
+
+static void hunt_all(const simulator *s, mutant_hunts *hunts, int count)
+{
+    int i;
+    while ((i = atomic_fetch_add(&hunts->taken, 1)) < count) {
+        char how[HOW_SIZE];
+        sim_prey prey = s->mutant(i);
+        hunts->caught[i] = hunt(s, i, hunts->first[i], how);
+        printf("%-22s %8llu %8d %8d  %s\n", prey.name, (unsigned long long)hunts->first[i],
+               hunts->caught[i], prey.seeds, how);
+        fflush(stdout);
+    }
+}
+
+/* A line of the list: a mutant, and a seed that catches it. */
+static bool read_kept(const simulator *s, const char *path, mutant_hunts *hunts)
+{
+    FILE *list = fopen(path, "r");
+    char name[64];
+    unsigned long long seed;
+    while (list != NULL && fscanf(list, "%63s %llu", name, &seed) == 2) {
+        int mutant = simulator_find_mutant(s, name);
+        if (mutant != NO_MUTANT)
+            hunts->first[mutant] = seed;
+    }
+    return list != NULL && fclose(list) == 0;
+}
+
+/* The seed of one that survived stays: it caught it once. */
+static bool write_kept(const simulator *s, const char *path, const mutant_hunts *hunts)
+{
+    FILE *list = fopen(path, "w");
+    for (int i = 0; list != NULL && s->mutant(i).name != NULL; i++)
+        if (s->mutant(i).scenario == NULL)
+            fprintf(list, "%s %llu\n", s->mutant(i).name,
+                    (unsigned long long)hunts->first[i] +
+                        (uint64_t)(hunts->caught[i] > 0 ? hunts->caught[i] - 1 : 0));
+    return list != NULL && fclose(list) == 0;
+}
+
+/* Each job hunts in a process of its own. */
+static int run_hunts(const simulator *s, const sim_options *o, mutant_hunts *hunts, int count)
+{
+    pid_t pids[JOBS_MAX];
+    int failed = 0, survivors = 0;
+    printf("%-22s %8s %8s %8s  %s\n", "mutant", "from", "caught", "allowed", "by");
+    fflush(stdout);
+    for (uint64_t i = 0; i < o->jobs; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            hunt_all(s, hunts, count);
+            exit(0);
+        }
+    }
+    for (uint64_t i = 0; i < o->jobs; i++)
+        failed |= !job_ended_well(pids[i]);
+    for (int i = 0; i < count; i++)
+        survivors += hunts->caught[i] == 0;
+    printf("%d passed, %d failed\n", count - survivors, survivors);
+    return failed | (survivors > 0);
+}
+
 static int run_mutants(const simulator *s, const sim_options *o)
 {
-    int count = 0, survivors = 0;
-    printf("%-22s %8s %8s %8s  %s\n", "mutant", "from", "caught", "allowed", "by");
-    for (; s->mutant(count).name != NULL; count++) {
-        char how[HOW_SIZE];
-        sim_prey prey = s->mutant(count);
-        uint64_t first = o->first > 0 ? o->first : prey.first > 0 ? prey.first : 1;
-        int caught = hunt(s, count, first, how);
-        printf("%-22s %8llu %8d %8d  %s\n", prey.name, (unsigned long long)first, caught,
-               prey.seeds, how);
-        fflush(stdout);
-        survivors += caught == 0;
+    int count = 0;
+    while (s->mutant(count).name != NULL)
+        count++;
+    mutant_hunts *hunts =
+        mmap(NULL, sizeof(*hunts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (hunts == MAP_FAILED || count > MUTANTS_MAX)
+        abort();
+    for (int i = 0; i < count; i++)
+        hunts->first[i] = o->first > 0 ? o->first : 1;
+    if (o->kept != NULL && !read_kept(s, o->kept, hunts)) {
+        fprintf(stderr, "%s cannot be read\n", o->kept);
+        return 2;
     }
-    printf("%d passed, %d failed\n", count - survivors, survivors);
-    return survivors > 0;
+    int failed = run_hunts(s, o, hunts, count);
+    if (o->keep && (o->kept == NULL || !write_kept(s, o->kept, hunts))) {
+        fprintf(stderr, "the seeds could not be kept\n");
+        return 2;
+    }
+    munmap(hunts, sizeof(*hunts));
+    return failed;
 }
 
 /* ---- Arguments ---- */
@@ -254,6 +331,8 @@ bool simulator_option(sim_options *o, int argc, char **argv, int *i)
            simulator_number("--first", argc, argv, i, &o->first) ||
            simulator_number("--jobs", argc, argv, i, &o->jobs) ||
            simulator_text("--mutant", argc, argv, i, &o->mutant) ||
+           simulator_text("--kept", argc, argv, i, &o->kept) ||
+           read_flag("--keep", argv[*i], &o->keep) ||
            read_flag("--mutants", argv[*i], &o->all_mutants) ||
            read_flag("--trace", argv[*i], &o->trace) || read_flag("--go-on", argv[*i], &o->go_on);
 }

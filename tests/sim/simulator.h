@@ -12,6 +12,8 @@ enum { NO_MUTANT = -1, HOW_SIZE = 100 };
 typedef struct sim_options {
     uint64_t first, seeds, only, jobs;
     bool one, trace, all_mutants, go_on;
+    bool keep;        /* write where mutants were caught to `kept` */
+    const char *kept; /* the list that says where the hunt for a mutant is short, or NULL */
     const char *mutant;
 } sim_options;
 
@@ -27,7 +29,6 @@ typedef struct sim_batch {
 typedef struct sim_prey { /* a mutant, as those see it who hunt it */
     const char *name;
     int seeds;            /* within which it must be caught */
-    uint64_t first;       /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
     const char *scenario; /* in which it must be caught instead; NULL: none */
 } sim_prey;
 

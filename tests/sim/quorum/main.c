@@ -7,6 +7,7 @@
  *   holdfast-quorum-sim --nodes N ...                      always so many servers
  *   holdfast-quorum-sim --scenario NAME                    a story with a known end (scenario.c)
  *   holdfast-quorum-sim --mutants                          every mutant must be caught
+ *                       --kept LIST [--keep]               from seeds that caught them [keeps them]
  *   holdfast-quorum-sim --mutant NAME --seeds N            how soon one is
  *
  * A batch is judged too: runs that do nothing prove nothing, so the numbers of grants and faults
@@ -141,8 +142,7 @@ static sim_prey mutant_as_prey(int number)
     if (number >= mutant_count)
         return (sim_prey){0};
     const mutant *m = &mutants[number];
-    return (sim_prey){
-        .name = m->name, .seeds = m->seeds, .first = m->first, .scenario = m->scenario};
+    return (sim_prey){.name = m->name, .seeds = m->seeds, .scenario = m->scenario};
 }
 
 static void use_mutant(int number)

@@ -397,7 +397,6 @@ typedef struct mutant {
     const char *what;
     int core;             /* HF__MUTANT_... */
     int seeds;            /* within which it must be caught */
-    uint64_t first;       /* where the hunt begins, if it would be long from 1 on; 0: from 1 on */
     const char *scenario; /* in which it must be caught instead; NULL: none */
     sim_edit edits[EDITS_MAX];
 } mutant;
