@@ -47,6 +47,7 @@ enum {
     HF__MUTANT_TURN_LATE,         /* local hand-over for ever */
     HF__MUTANT_TURN_FENCE,        /* local hand-over with the same fence */
     HF__MUTANT_RANGE_KEPT,        /* fences that nobody has had are not given back */
+    HF__MUTANT_HANDED_PLAIN,      /* a lock that was handed on is released as if by us granted */
     HF__MUTANT_UNKNOWN_RELEASED,  /* a release that found nothing when repeated has succeeded */
     HF__MUTANT_ATTACH_RELEASES,   /* an attach that fails releases the lock */
     HF__MUTANT_ATTACH_EARLY,      /* deadline of an attached hold from the reply */

@@ -321,6 +321,7 @@ static void granted(hf_hold *hold, const grant *word)
 void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait)
 {
     hf__instant sent = HF__MUTANT(PUSH_FROM_NOW) ? hold->core->now : hold->place.base_sent;
+    hold->handed = true;
     granted(hold, &(grant){sent, fence, lease_ms, others_wait});
 }
 

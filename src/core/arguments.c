@@ -166,11 +166,19 @@ static bool leaves_tombstone(const hf_hold *hold)
            !(HF__MUTANT(TOMB_CANCEL) && hold->fence > 0);
 }
 
+/* Whether the script must look closer than a plain release does. A lock that was handed on by a
+ * client of 0.7 has a fence of which the mark of its slot does not know. */
+static bool names_fence(const hf_hold *hold)
+{
+    return hold->requests[HF__REQUEST_RELEASE].unanswered || unused_fences(hold) > 0 ||
+           (hold->handed && !HF__MUTANT(HANDED_PLAIN));
+}
+
 static size_t release_arguments(const hf_hold *hold)
 {
     if (hold->vote != NULL)
         return 5;
-    if (hold->requests[HF__REQUEST_RELEASE].unanswered || unused_fences(hold) > 0)
+    if (names_fence(hold))
         return 7;
     if (hold->owner_length > 0)
         return 4;

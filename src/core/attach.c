@@ -93,6 +93,7 @@ bool hf__attach_confirm(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
         return false;
     }
     hold->attaching = false;
+    hold->handed = true;
     hold->users = 1;
     hold->run = hold->link->run;
     hold->granted = hold->core->now;

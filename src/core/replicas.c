@@ -95,6 +95,7 @@ void hf__replicas_given_back(hf_hold *hold)
     }
     hold->stage = HF__HOLD_TRYING;
     hold->granted_late = false;
+    hold->handed = false;
     hold->place.base = 0; /* grants to copies from before are out of date */
     hold->place.number = 0;
     hf__acquire_set_timer(call);

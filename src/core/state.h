@@ -157,6 +157,7 @@ struct hf_hold {
     unsigned char reason;  /* of the state: hf_reason */
     unsigned char renewal; /* where the next one is: hf__renewal */
     bool watched_alone;    /* its renewal is late: `timer` is set, beside the link's look_timer */
+    bool handed;           /* granted by another's script, with a message or a token */
     bool attaching;        /* held by a token that somebody here wants to take up; see attach.c */
     bool granted_late;     /* too late to be believed, but the server may have it */
     bool dead;             /* settled; freed at the end of the step */

@@ -9,6 +9,10 @@
 -- must be looked at, or the slot must be told, '*' the holder wants to know when somebody begins to
 -- wait, '@' somebody watches. A quorum has no such mark, and fences are not deleted there.
 --
+-- Clients of 0.7 do not know the slot's mark, and reserve fences ahead of the clock: they compare the
+-- clock with the fence of the name. So a name whose fence is ahead of the clock keeps it until the
+-- clock has passed it, or for `keep`.
+--
 -- To print a number is slow: where one is at hand as text, as the time and mostly `keep` are, that is
 -- used.
 local slot_last, told = 0, 0 -- what the slot's mark was, as far as it was read, and is
@@ -55,7 +59,7 @@ local function mint(kept, range, lease, waiting, brief)
         call('ZREMRANGEBYSCORE', KEYS[2], string.format('(-%.0f', now), '(0')
         waiting = call('ZCARD', KEYS[2]) -- of these, late copies are still to be turned away
     end
-    if waiting > 0 then
+    if waiting > 0 or KEYS[6] and last >= clock then
         marks = '+' .. marks
     end
     if kept and string.find(kept, '@', 1, true)
@@ -80,7 +84,7 @@ end
 
 -- Nobody has the lock now: the slot takes its fence, and under its name stays what marks announce,
 -- for as long as there is something to announce. Those who watch go by the number, so it stays with
--- them, marked with '-'. On a quorum nothing changes.
+-- them, marked with '-'; and while it is ahead of the clock. On a quorum nothing changes.
 local function leave(kept)
     if not KEYS[6] then
         return
@@ -97,6 +101,10 @@ local function leave(kept)
         if watched > 0 then
             number, marks, life = text .. '-', marks .. '@', math.max(life, watched)
         end
+    end
+    if tonumber(text) > clock then
+        local ahead = math.floor(text / 1000) + 1 - now
+        number, life = text .. '-', math.max(life, math.min(ahead, tonumber(keep)))
     end
     if tonumber(text) > 0 then
         tell_slot(tonumber(text), text)

@@ -8,7 +8,8 @@
 --      turned away (0: there is none), 3 ms for which the next fence is kept, 4 owner or '', 5 on a
 --      quorum the least fence that is proposed for the next who has it, otherwise ''; 6 the last of
 --      the fences that were reserved for it (0: not known), 7 how many of these nobody has had. What
---      is left out at the end is 0, an hour, '' and 0
+--      is left out at the end is 0, an hour, '' and 0. Who leaves out 6 has had the lock from acquire
+--      itself: a fence without marks is one that the slot was told
 -- -> 1 released, 0 it was not ours, -fence it was not ours, and the hold with that fence was broken,
 --    2 it was not ours, and no copy of this has released it: its fence is there as it was
 --
@@ -20,7 +21,7 @@
 local call = redis.call
 local value = ARGV[1]
 local found = call('MGET', KEYS[1], KEYS[3])
-if found[1] == value and (ARGV[2] or '0') == '0' and tonumber(found[2]) then
+if found[1] == value and (ARGV[2] or '0') == '0' and tonumber(found[2]) and not ARGV[6] then
     if KEYS[6] then
         call('DEL', KEYS[1], KEYS[3])
     else
@@ -43,8 +44,9 @@ local digits = string.match(kept or '', '^%d+') or '0'
 -- include mint
 
 -- Fences that were reserved for this hold and that nobody has had are given out again: so fences do
--- not run away from the clock.
-if KEYS[6] and found[1] == value and unused ~= '0' and (top == '0' or top == digits) then
+-- not run away from the clock. Those who watch were told of the last one, and go by what grows.
+if KEYS[6] and found[1] == value and unused ~= '0' and (top == '0' or top == digits)
+    and not string.find(kept or '', '@', 1, true) then
     kept = string.format('%.0f', math.max(0, digits - unused)) .. string.match(kept or '', '%D*$')
 end
 

@@ -363,6 +363,8 @@ void script_run_acquire(script *s)
     } else {
         if (lock->expires_ms < 0)
             lock->expires_ms = s->node->now_ms + a.lease;
+        if (!a.of_quorum && script_find(s, KEY_FENCE) != NULL)
+            queue_mark(s, 0);
         say_own(s, &a, store_ttl_ms(s->node, lock));
     }
 }
@@ -453,8 +455,8 @@ void script_run_release(script *s)
     int64_t last = kept.last;
     bool ours = script_has_value(script_find(s, KEY_LOCK), r.value);
     bool done = owned ? leave(s, r.value, r.owner) : give_back(s, r.value);
-    bool plain = ours && r.late == 0 && kept.plain;
-    if (ours && !plain && !r.of_quorum && (r.top == 0 || r.top == last))
+    bool plain = ours && r.late == 0 && kept.plain && s->argument_count < 6;
+    if (ours && !plain && !r.of_quorum && (r.top == 0 || r.top == last) && !queue_is_watched(s))
         last = script_larger(0, last - r.unused);
     if (r.late > 0) {
         script_drop_scores(s, KEY_QUEUE, -s->node->now_ms + 1, -1);

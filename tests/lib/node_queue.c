@@ -74,8 +74,10 @@ int64_t queue_mint(const script *s, minting wanted)
         prune(s);
         wanted.waiting = script_find(s, KEY_QUEUE) != NULL;
     }
-    snprintf(marks, sizeof(marks), "%s%s%s", wanted.waiting > 0 ? "+" : "", range > 1 ? "*" : "",
-             stays_watched(s) ? "@" : "");
+    bool ahead = has_slot(s) && wanted.last >= s->clock_us && /* by the name's own fence */
+                 script_read_fence(s, KEY_FENCE).last >= s->clock_us;
+    snprintf(marks, sizeof(marks), "%s%s%s", wanted.waiting > 0 || ahead ? "+" : "",
+             range > 1 ? "*" : "", stays_watched(s) ? "@" : "");
     if (marks[0] == '\0' && wanted.brief_ms > 0)
         keep_ms = wanted.brief_ms;
     snprintf(text, sizeof(text), "%" PRId64 "%s", top, marks);
@@ -105,8 +107,13 @@ void queue_leave_name(const script *s, int64_t last, int64_t keep_ms)
     }
     if (last > 0)
         queue_tell_slot(s, last, keep_ms);
+    bool ahead = last > s->clock_us;
+    if (ahead) {
+        int64_t ahead_ms = last / 1000 + 1 - s->node->now_ms;
+        life_ms = script_larger(life_ms, ahead_ms < keep_ms ? ahead_ms : keep_ms);
+    }
     char text[32];
-    if (strchr(marks, '@') != NULL)
+    if (ahead || strchr(marks, '@') != NULL)
         snprintf(text, sizeof(text), "%" PRId64 "-%s", last, marks);
     else
         snprintf(text, sizeof(text), "0%s", marks);

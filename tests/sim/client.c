@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mutant.h"
 #include "core/state.h"
 #include "mutants.h"
 #include "sim.h"
@@ -132,7 +133,11 @@ void client_step(world *w, int index, hf__event *event)
     event->now = (hf__instant){client_clock_ns(c, w->run.now_ns)};
     if (fault_happens(w, FAULT_MEMORY))
         sim_allocation_fails = w->plan.observers > 0 ? (int)draw_between(w, 1, 4) : 1;
+    int mutant = hf__mutant;
+    if (w->plan.elders >> index & 1 && mutant == 0)
+        hf__mutant = HF__MUTANT_RANGE_KEPT; /* which 0.7 does as well */
     hf__core_step(c->core, event);
+    hf__mutant = mutant;
     sim_allocation_fails = 0;
     pump(w, index);
     if (!c->alive)

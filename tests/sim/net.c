@@ -288,6 +288,8 @@ void net_handle(world *w, sim_event *event)
         sim_server_connect(w->server, event->index);
         permits_apply(&w->clients[wire->client].permits, w->server, event->index, lock_names,
                       LOCKS);
+        if (w->plan.elders >> wire->client & 1)
+            sim_server_set_elder(w->server, event->index);
         to_client(w, event, HF__EVENT_CONNECTED);
         break;
     case EVENT_REFUSED:

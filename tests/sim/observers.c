@@ -291,7 +291,7 @@ void observers_settle(world *w, bool hear)
     sim_sights *all = world_sights(w);
     all->settled = true;
     all->settled_ns = world_clockwork(w)->now_ns;
-    all->asked = all->changes = 0;
+    all->asked = all->changes = all->deaf = 0;
     for (int i = 0; i < world_client_count(w) && all->count > 0; i++) {
         observer_site site = world_observers(w, i);
         for (int k = 0; site.core != NULL && k < all->count; k++) {
@@ -307,6 +307,7 @@ void observers_deaf(world *w, int client)
     observer_site site = world_observers(w, client);
     for (int k = 0; k < world_sights(w)->count; k++)
         site.observers[k].hears = false;
+    world_sights(w)->deaf++;
 }
 
 static void check_one(world *w, int client, const sim_observer *o)
@@ -345,13 +346,14 @@ void observers_check(world *w)
     }
 }
 
-/* About once a second, after a change, and when a lease ends; with room for what gets lost. */
+/* About once a second, after a change, when a lease ends, and when a client can hear again; with
+ * room for what gets lost. */
 static void check_cost(world *w)
 {
     const sim_sights *all = world_sights(w);
     int64_t seconds = (world_clockwork(w)->now_ns - all->settled_ns) / MS(1000) + 1;
     int64_t watched = (int64_t)all->count * world_client_count(w) * world_servers(w);
-    int64_t allowed = watched * (3 * seconds + 10 + 2 * all->changes);
+    int64_t allowed = watched * (3 * seconds + 10 + 2 * all->changes) + 2 * all->count * all->deaf;
     if (all->asked > allowed)
         world_fail(w, "observers have asked %lld times in %lld s, more than %lld",
                    (long long)all->asked, (long long)seconds, (long long)allowed);

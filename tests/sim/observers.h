@@ -59,6 +59,7 @@ typedef struct sim_sights {
     int64_t settled_ns;
     int64_t asked;   /* scripts that observers have run since then */
     int64_t changes; /* of locks, since then */
+    int64_t deaf;    /* subscriptions that were cut, since then */
     sim_observed observed[OBSERVED_MAX];
     int64_t told, missed; /* for the batch */
 } sim_sights;

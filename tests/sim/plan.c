@@ -132,6 +132,16 @@ static void draw_swarm(sim_plan *plan, uint64_t *random)
         plan->locks = (int)between(random, 2, LOCKS);
 }
 
+/* Clients of 0.7 and of today together. Who waits for a lock of another program without a fence is
+ * overtaken by newer ones. What 0.7 has reserved stays reserved, and many are far ahead of the
+ * clock.
+ */
+static void draw_elders(sim_plan *plan, uint64_t *random)
+{
+    plan->elders = (unsigned)between(random, 1, (1 << plan->clients) - 2);
+    plan->chance[FAULT_FOREIGN] = 0;
+}
+
 void plan_draw(sim_plan *plan, uint64_t seed)
 {
     uint64_t random = seed * 0x9e3779b97f4a7c15u + 1;
@@ -182,4 +192,6 @@ void plan_draw(sim_plan *plan, uint64_t seed)
         load_draw(&plan->load, seed, plan->clients, plan->links);
     if (plan->load.kind != LOAD_NONE)
         fit_to_load(plan, &random);
+    if (!plan->beyond && hf__random_below(&random, 6) == 0)
+        draw_elders(plan, &random);
 }

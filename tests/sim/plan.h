@@ -51,6 +51,7 @@ typedef struct sim_plan {
     bool beyond;    /* the assumptions */
     bool very_late; /* requests may come when their tombstone is gone, and leave a lock behind */
     int clients;
+    unsigned elders; /* bits: clients of 0.7, which know fences by name only */
     int actors;
     int locks;                   /* of which there are LOCKS */
     bool swarm;                  /* actors make asynchronous calls, tens of them at once */

@@ -11,6 +11,8 @@
 #include "sha1.h"
 #include "state.h"
 
+enum { ELDER_ARGUMENTS = 7, ELDER_NO_BRIEF = 5 };
+
 /* Our own scripts are by far the most frequent, and their SHA-1 was computed at build time. */
 static const hf__script *embedded(hf__slice body)
 {
@@ -93,6 +95,36 @@ void sim_scripts_changed(sim_server *server)
         server->scripts[i].function = NULL;
 }
 
+/* ---- Clients of 0.7 ---- */
+
+static bool names_slot(const sim_call *call, int key_count)
+{
+    static const char mark[] = "hf:m:";
+    hf__slice last = call->words[3 + key_count - 1];
+    return key_count > 0 && last.length >= sizeof(mark) - 1 &&
+           memcmp(last.bytes, mark, sizeof(mark) - 1) == 0;
+}
+
+/* The mark of the slot, the last key, is left out. An acquire says everything: one that leaves out
+ * its owner takes a lock without a fence for one that nobody waits for, and 0.7 does not. Nor does
+ * 0.7 keep some fences for a shorter time than others. */
+static void make_elder(const sim_call *call, sim_script_call *run)
+{
+    static const char *const usual[ELDER_ARGUMENTS] = {"", "", "3600000", "1", "0", "", ""};
+    static hf__slice arguments[ELDER_ARGUMENTS];
+    if (call->connection < 0 || !call->server->connections[call->connection]->elder ||
+        !names_slot(call, run->key_count))
+        return;
+    run->key_count--;
+    if (strcmp(run->sha1, hf__scripts[HF__SCRIPT_ACQUIRE].sha1) != 0)
+        return;
+    for (int i = 0; i < ELDER_ARGUMENTS; i++)
+        arguments[i] = i < run->argument_count && i != ELDER_NO_BRIEF ? run->arguments[i]
+                                                                      : hf__slice_text(usual[i]);
+    run->arguments = arguments;
+    run->argument_count = ELDER_ARGUMENTS;
+}
+
 /* ---- Running ---- */
 
 /* What a script's redis.call comes to. */
@@ -141,6 +173,7 @@ static void run_script(sim_call *call, sim_script *script, int key_count)
                            .command = run_command,
                            .arg = &inner,
                            .random = call->server->random};
+    make_elder(call, &run);
     sim_script_run(&run, call->out);
     call->server->unnamed_call =
         call->connection >= 0 && call->server->connections[call->connection]->unnamed;

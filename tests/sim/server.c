@@ -87,6 +87,7 @@ void sim_server_connect(sim_server *server, int connection)
     memset(server->connections[connection]->forbidden, 0,
            sizeof(server->connections[connection]->forbidden));
     server->connections[connection]->unnamed = false;
+    server->connections[connection]->elder = false;
     server->connections[connection]->run = server->run;
     server->connections[connection]->id = ++server->last_connection_id;
 }
@@ -259,6 +260,11 @@ void sim_server_forbid(sim_server *server, int connection,
 {
     for (int i = 0; i < SIM_FORBIDDEN_MAX; i++)
         server->connections[connection]->forbidden[i] = keys[i];
+}
+
+void sim_server_set_elder(sim_server *server, int connection)
+{
+    server->connections[connection]->elder = true;
 }
 
 void sim_server_hide(sim_server *server, unsigned gaps)

@@ -45,6 +45,10 @@ enum { SIM_FORBIDDEN_MAX = 16 };
 void sim_server_forbid(sim_server *server, int connection,
                        const char *const keys[SIM_FORBIDDEN_MAX]);
 
+/* Its client is of 0.7, where fences were kept by name: scripts do not see the mark of the slot,
+ * which it would not have named. Until it is connected anew. */
+void sim_server_set_elder(sim_server *server, int connection);
+
 /* What INFO does not tell from now on: GAP_... of gaps.h. Whoever runs a command without a
  * connection is told all. */
 void sim_server_hide(sim_server *server, unsigned gaps);

@@ -18,6 +18,7 @@ typedef struct sim_connection {
     int subscriptions;
     sim_denial denied;
     const char *forbidden[SIM_FORBIDDEN_MAX];
+    bool elder;   /* its client does not name the mark of a slot */
     bool unnamed; /* it has asked who the server is, and was not told the run_id */
     uint64_t run; /* the process that it talks to: after a failover, one that is a replica now */
     sim_buffer in;

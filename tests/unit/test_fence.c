@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/name.h"
 #include "stage.h"
 
 #define S       the_stage
@@ -115,6 +116,27 @@ static void a_counter_ahead_of_the_clock_outlasts_the_difference(void **state)
     ACQUIRE(2, "x");
     EXPECT(2, HF_OK);
     assert_true(FENCE(2) > before);
+    FINISH();
+}
+
+/* Clients of 0.7 reserve fences ahead of the clock, and know them by the name of the lock only. */
+static void what_0_7_has_reserved_stays_under_the_name(void **state)
+{
+    (void)state;
+    SETUP();
+    char side[64], text[32];
+    uint64_t ahead = (uint64_t)(S.node.now_ms + 1000) * 1000;
+    hf__slice name = {"x", 1};
+    hf__side_key(side, HF__SLICE(""), 'f', name, hf__slot(name.bytes, name.length));
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)ahead);
+    node_set(&S.node, side, text, HOUR_MS);
+    ACQUIRE(1, "x");
+    assert_true(FENCE(1) == ahead + 1);
+    RELEASE(1);
+    EXPECT(1, HF_OK);
+    assert_true(stage_fence_of("x") == ahead + 1);
+    ADVANCE_MS(1002); /* the clock has passed it */
+    assert_null(node_side(&S.node, 'f', "x"));
     FINISH();
 }
 
@@ -389,6 +411,7 @@ int main(void)
         cmocka_unit_test(after_a_restart_it_is_larger),
         cmocka_unit_test(after_the_clock_was_set_back_it_is_larger),
         cmocka_unit_test(a_counter_ahead_of_the_clock_outlasts_the_difference),
+        cmocka_unit_test(what_0_7_has_reserved_stays_under_the_name),
         cmocka_unit_test(a_long_hold_keeps_its_counter_alive),
         cmocka_unit_test(the_counter_is_kept_for_an_hour_and_for_two_leases),
         cmocka_unit_test(names_in_braces_share_the_mark_of_their_slot_alone),

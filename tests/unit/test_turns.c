@@ -62,6 +62,7 @@ static void fences_that_nobody_had_are_given_back(void **state)
     assert_true(stage_fence_of("x") == FENCE(2) + CROWD_MORE);
     crowd_turn(2, 3);
     uint64_t last = FENCE(3);
+    ADVANCE_MS(1);
     RELEASE(3);
     EXPECT(3, HF_OK);
     assert_null(node_side(&S.node, 'f', "x"));
