@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "base/instant.h"
+
 static inline uint64_t hf__random_next(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -18,6 +20,19 @@ static inline uint64_t hf__random_next(uint64_t *state)
 static inline uint64_t hf__random_below(uint64_t *state, uint64_t limit)
 {
     return hf__random_next(state) % limit;
+}
+
+/* Before the next try, after so many failures: twice as long each time, and half of it by chance,
+ * so that those who failed together do not come back together. */
+static inline hf__span hf__random_backoff(uint64_t *state, unsigned failures, uint64_t first_ms,
+                                          uint64_t max_ms)
+{
+    uint64_t limit_ms = first_ms;
+    for (unsigned i = 1; i < failures && limit_ms < max_ms; i++)
+        limit_ms *= 2;
+    if (limit_ms > max_ms)
+        limit_ms = max_ms;
+    return hf__span_ms((int64_t)(limit_ms / 2 + hf__random_below(state, limit_ms / 2 + 1)));
 }
 
 #endif

@@ -21,10 +21,7 @@ enum { RETRY_FIRST_MS = 500, RETRY_MAX_MS = 8000, GIVE_WAY_MIN_MS = 20 };
 
 hf__span hf__deaf_pause(hf__core *core, unsigned denials)
 {
-    uint64_t limit_ms = RETRY_FIRST_MS;
-    for (unsigned i = 1; i < denials && limit_ms < RETRY_MAX_MS; i++)
-        limit_ms *= 2;
-    return hf__span_ms((int64_t)(limit_ms / 2 + hf__random_below(&core->random, limit_ms / 2 + 1)));
+    return hf__random_backoff(&core->random, denials, RETRY_FIRST_MS, RETRY_MAX_MS);
 }
 
 /* ---- On a quorum ---- */

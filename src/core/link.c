@@ -67,14 +67,10 @@ static void connect_link(hf__link *link)
 
 static void start_backoff(hf__link *link)
 {
-    uint64_t limit_ms = BACKOFF_FIRST_MS;
-    for (unsigned i = 1; i < link->failures && limit_ms < BACKOFF_MAX_MS; i++)
-        limit_ms *= 2;
-    if (limit_ms > BACKOFF_MAX_MS)
-        limit_ms = BACKOFF_MAX_MS;
-    uint64_t pause_ms = limit_ms / 2 + hf__random_below(&link->core->random, limit_ms / 2 + 1);
+    hf__span pause = hf__random_backoff(&link->core->random, link->failures, BACKOFF_FIRST_MS,
+                                        BACKOFF_MAX_MS);
     link->state = HF__LINK_BACKOFF;
-    set_timer(link, hf__after(link->core->now, hf__span_ms((int64_t)pause_ms)));
+    set_timer(link, hf__after(link->core->now, pause));
 }
 
 void hf__link_wake(hf__link *link)
@@ -169,7 +165,7 @@ void hf__link_submit(hf__request *request)
 
 void hf__link_withdraw(hf__request *request)
 {
-    if (request->place != HF__WAITING && request->place != HF__HELD_BACK)
+    if (!hf__request_waits(request))
         return;
     hf__list_remove(hf__flow_list(hf__request_link(request), request), &request->node);
     request->place = HF__IDLE;

@@ -406,11 +406,10 @@ static void call_back(hf__link *link)
     hf__list *holds = &link->core->holds;
     for (hf__node *node = hf__list_first(holds); node != NULL; node = hf__list_next(holds, node)) {
         hf_hold *vote = HF__ENTRY(node, hf_hold, node);
-        if (vote->link != link || vote->vote == NULL ||
-            vote->requests[HF__REQUEST_ACQUIRE].place == HF__IN_FLIGHT ||
-            vote->requests[HF__REQUEST_ACQUIRE].place == HF__IDLE)
+        hf__request *acquire = &vote->requests[HF__REQUEST_ACQUIRE];
+        if (vote->link != link || vote->vote == NULL || !hf__request_waits(acquire))
             continue;
-        hf__link_withdraw(&vote->requests[HF__REQUEST_ACQUIRE]);
+        hf__link_withdraw(acquire);
         if (!hf__node_linked(&vote->vote->gate))
             hf__list_append(&link->server->gated, &vote->vote->gate);
     }

@@ -67,6 +67,11 @@ typedef struct hf__request { /* of a hold or of a part of a query, which its kin
     unsigned char asks_why; /* hf__why: was denied; its next copy only asks what it is about */
 } hf__request;
 
+static inline bool hf__request_waits(const hf__request *request)
+{
+    return request->place == HF__WAITING || request->place == HF__HELD_BACK;
+}
+
 enum { HF__FENCE_BITS = 53 }; /* Lua counts so far, and centuries do not get there */
 
 /* What a release has come to, at one server. */
