@@ -47,6 +47,7 @@ enum {
     HF__MUTANT_TURN_LATE,         /* local hand-over for ever */
     HF__MUTANT_TURN_FENCE,        /* local hand-over with the same fence */
     HF__MUTANT_RANGE_KEPT,        /* fences that nobody has had are not given back */
+    HF__MUTANT_HEARD_LATE,        /* a grant that is heard of late is renewed an interval later */
     HF__MUTANT_HANDED_PLAIN,      /* a lock that was handed on is released as if by us granted */
     HF__MUTANT_UNKNOWN_RELEASED,  /* a release that found nothing when repeated has succeeded */
     HF__MUTANT_ATTACH_RELEASES,   /* an attach that fails releases the lock */
@@ -73,6 +74,7 @@ enum {
     HF__MUTANT_HEALED_SAME_ROUND, /* and is made before a majority was renewed */
     HF__MUTANT_RESTARTED_VOTES,   /* a server that was restarted has a vote */
     HF__MUTANT_FENCE_NOT_RAISED,  /* the highest fence is believed though servers disagree */
+    HF__MUTANT_RAISED_GONE,       /* a sharer is lost where another one has raised the fence */
     HF__MUTANT_FENCE_UNHELD,      /* a fence that was raised counts where the vote is lost */
     HF__MUTANT_RELEASE_GRANTERS,  /* only servers that are known to have granted it are released */
     HF__MUTANT_YIELD_DECIDED,     /* who has a majority gives way */

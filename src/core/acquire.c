@@ -296,6 +296,16 @@ void hf__acquire_take(hf_hold *hold, uint64_t fence, hf__instant sent, bool othe
     hf__push_listen(hold);
 }
 
+/* When its lease began. A grant that is heard of late, by a copy or a check, is renewed as early as
+ * if it had been heard of at once; but that is not late yet. */
+static hf__instant began(const hf_hold *hold, hf__instant sent)
+{
+    hf__instant now = hold->core->now;
+    if (HF__MUTANT(HEARD_LATE))
+        return sent;
+    return hf__later(hf__hold_began(hold), (hf__instant){now.ns - hold->watch.interval.ns});
+}
+
 static void granted(hf_hold *hold, const grant *word)
 {
     int64_t remaining_ms = word->remaining_ms;
@@ -309,13 +319,13 @@ static void granted(hf_hold *hold, const grant *word)
     hf__queue_leave(hold);
     hf__link_withdraw(request_of(hold));
     hold->run = hold->link->run;
-    hold->fence_kept = word->sent;
+    hold->fence_kept = hf__hold_began(hold);
     if (hold->vote != NULL)
         hf__vote_granted(hold, word->sent, word->others_wait);
     if (hold->replicas != NULL)
         hf__replicas_ask(hold, word->fence);
     else
-        hf__acquire_take(hold, word->fence, word->sent, word->others_wait);
+        hf__acquire_take(hold, word->fence, began(hold, word->sent), word->others_wait);
 }
 
 void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait)
@@ -396,6 +406,7 @@ bool hf__acquire_answered(hf_hold *hold, const hf__reply *reply)
     int64_t remaining_ms = hf__sane_ms(words[1].integer);
     if (hf__is_fence((uint64_t)words[0].integer) && remaining_ms >= 0 && count <= 3 &&
         all_integers(words, 2, count)) {
+        hold->handed = hold->place.base > 0 || hold->copy_lost; /* perhaps */
         granted(hold, &(grant){sent, (uint64_t)words[0].integer, remaining_ms, count == 3});
         return true;
     }

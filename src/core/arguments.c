@@ -166,12 +166,19 @@ static bool leaves_tombstone(const hf_hold *hold)
            !(HF__MUTANT(TOMB_CANCEL) && hold->fence > 0);
 }
 
-/* Whether the script must look closer than a plain release does. A lock that was handed on by a
- * client of 0.7 has a fence of which the mark of its slot does not know. */
+/* A lock that was handed on by a client of 0.7 has a fence of which the mark of its slot does not
+ * know; so may one that waited, and was granted without our having heard of it. */
+static bool may_be_handed(const hf_hold *hold)
+{
+    return (hold->handed || (hold->fence == 0 && hold->place.base > 0)) &&
+           !HF__MUTANT(HANDED_PLAIN);
+}
+
+/* Whether the script must look closer than a plain release does. */
 static bool names_fence(const hf_hold *hold)
 {
     return hold->requests[HF__REQUEST_RELEASE].unanswered || unused_fences(hold) > 0 ||
-           (hold->handed && !HF__MUTANT(HANDED_PLAIN));
+           may_be_handed(hold);
 }
 
 static size_t release_arguments(const hf_hold *hold)
@@ -216,6 +223,19 @@ static void put_confirm(hf_hold *hold, hf__buffer *out)
         hf__resp_word(out, hf__hold_owner(hold));
 }
 
+/* Sharers that began at the same time may each raise the fence, and lose nothing by it. */
+static void put_known_fence(const hf_hold *hold, bool raising, hf__buffer *out)
+{
+    char text[NUMBER_MAX + 1] = "-";
+    size_t digits = hf__digits(text + 1, hold->fence_top);
+    if (raising && !hold->attaching && hold->owner_length > 0 && !HF__MUTANT(RAISED_GONE))
+        hf__resp_word(out, (hf__slice){text, digits + 1});
+    else if (raising || hold->attaching)
+        hf__resp_word(out, (hf__slice){text + 1, digits});
+    else
+        hf__resp_word(out, HF__SLICE("0"));
+}
+
 /* For the first call that waits; what the watchdog wants is asked for along with it. */
 static void put_renew(hf_hold *hold, hf__buffer *out)
 {
@@ -232,7 +252,7 @@ static void put_renew(hf_hold *hold, hf__buffer *out)
     put_ms(out, named_fence_keep(hold));
     hf__resp_word(out, hf__hold_owner(hold));
     bool raising = hf__vote_is_raising(hold);
-    put_number(out, hold->attaching || raising ? hold->fence_top : 0);
+    put_known_fence(hold, raising, out);
     if (raising)
         hf__vote_raise_sent(hold);
 }

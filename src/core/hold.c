@@ -213,19 +213,31 @@ bool hf__hold_move_deadline(hf_hold *hold, int64_t deadline_ns)
     return true;
 }
 
+/* What clocks that run at different rates may take off. */
+static hf__span drift_of(const hf_hold *hold, hf__span lease)
+{
+    const hf__config *config = &hold->core->config;
+    if (HF__MUTANT(NO_DRIFT))
+        return hf__span_ms(0);
+    return (hf__span){lease.ns / PPM * config->drift_ppm + config->drift.ns};
+}
+
+hf__instant hf__hold_began(const hf_hold *hold)
+{
+    int64_t deadline = atomic_load(&hold->deadline_ns);
+    return (hf__instant){deadline - hold->lease.ns + drift_of(hold, hold->lease).ns};
+}
+
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)
 {
     hf__span remaining = hf__span_ms(remaining_ms);
     if (remaining.ns >
         hold->longest_lease.ns) /* a clock was set back there, and may be put right */
         remaining = hold->longest_lease;
-    const hf__config *config = &hold->core->config;
-    hf__span drift = {remaining.ns / PPM * config->drift_ppm + config->drift.ns};
-    if (HF__MUTANT(NO_DRIFT))
-        drift = hf__span_ms(0);
     if (HF__MUTANT(FROM_REPLY))
         sent = hold->core->now;
-    int64_t deadline = hf__after(sent, (hf__span){remaining.ns - drift.ns}).ns;
+    hf__span valid = {remaining.ns - drift_of(hold, remaining).ns};
+    int64_t deadline = hf__after(sent, valid).ns;
     int64_t before = atomic_load(&hold->deadline_ns);
     do {
         if (before == 0 && hold->stage == HF__HOLD_HELD && !HF__MUTANT(REVIVES))

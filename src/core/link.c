@@ -67,8 +67,8 @@ static void connect_link(hf__link *link)
 
 static void start_backoff(hf__link *link)
 {
-    hf__span pause = hf__random_backoff(&link->core->random, link->failures, BACKOFF_FIRST_MS,
-                                        BACKOFF_MAX_MS);
+    hf__span pause =
+        hf__random_backoff(&link->core->random, link->failures, BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
     link->state = HF__LINK_BACKOFF;
     set_timer(link, hf__after(link->core->now, pause));
 }

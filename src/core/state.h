@@ -162,15 +162,15 @@ struct hf_hold {
     unsigned char reason;  /* of the state: hf_reason */
     unsigned char renewal; /* where the next one is: hf__renewal */
     bool watched_alone;    /* its renewal is late: `timer` is set, beside the link's look_timer */
-    bool handed;           /* granted by another's script, with a message or a token */
-    bool attaching;        /* held by a token that somebody here wants to take up; see attach.c */
-    bool granted_late;     /* too late to be believed, but the server may have it */
-    bool dead;             /* settled; freed at the end of the step */
-    bool in_doubt;         /* something that was asked because of it may still reach the server */
-    bool copy_lost;        /* an acquire went unanswered on a broken link and may still arrive */
-    bool revoked;          /* somebody has asked for it */
-    bool contended;        /* others wanted it when it was granted, or since */
-    bool counted;          /* among those that are held, in the statistics */
+    bool handed;       /* granted by another's script, perhaps: by a message, a token, a check */
+    bool attaching;    /* held by a token that somebody here wants to take up; see attach.c */
+    bool granted_late; /* too late to be believed, but the server may have it */
+    bool dead;         /* settled; freed at the end of the step */
+    bool in_doubt;     /* something that was asked because of it may still reach the server */
+    bool copy_lost;    /* an acquire went unanswered on a broken link and may still arrive */
+    bool revoked;      /* somebody has asked for it */
+    bool contended;    /* others wanted it when it was granted, or since */
+    bool counted;      /* among those that are held, in the statistics */
     bool reenters;
     bool listening;            /* counted in core->listening */
     bool asked_to_keep;        /* its fence, by the last copy of a renewal */
@@ -674,6 +674,7 @@ bool hf__hold_move_deadline(hf_hold *hold, int64_t deadline_ns);
 /* Takes the server's word, given to a copy sent then: false if the hold has been found expired
  * before, by any thread, which is final. */
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
+hf__instant hf__hold_began(const hf_hold *hold); /* its lease, as its deadline tells */
 
 /* reentry.c: several handles on one hold */
 bool hf__reentry_try(hf_hold *fresh); /* makes it a handle on what its thread holds already */

@@ -275,10 +275,6 @@ elseif remaining < 0 then -- somebody took the expiry away: a crash would lock i
     call('PEXPIRE', KEYS[1], lease)
     remaining = lease
 end
-kept = call('GET', KEYS[3])
-if KEYS[6] and kept and not owner then
-    mark_queue(kept, 0) -- who granted it may not have told the slot
-end
-local last = tonumber(string.match(kept or '', '^%d+') or 0)
+local last = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
 local waiting = call('ZCOUNT', KEYS[2], '0', '+inf')
 return granted(last > 0 and last - range + 1 or mint(nil, range, lease, waiting), remaining, waiting)

@@ -5,7 +5,8 @@
 -- ARGV for each hold: its value, lease in ms, ms for which the fence is to be kept, owner or '',
 --      its fence or 0. With a fence: if the lock has a larger one, it was granted since, be it to the
 --      same value by a copy that came late; if it has a smaller one, that is raised. So it is for a
---      hold that somebody takes up by its token, and on a quorum whose servers disagree about it
+--      hold that somebody takes up by its token, and on a quorum whose servers disagree about it. With
+--      a '-' before the fence a larger one is left as it is: another one of the owner has raised it
 -- -> for each hold: remaining ms              renewed
 --                   {remaining ms, request}   renewed, and its holder is asked to give it up; of the
 --                                             request at most 1024 bytes
@@ -54,12 +55,13 @@ local function renew_shared(lock, holders, value, lease, owner)
 end
 
 local function renew(lock, fence, notes, holders, value, lease, keep, owner, known)
-    local remaining, kept, last = 0, nil, 0
-    if known > 0 then
+    local remaining, kept, last, shared = 0, nil, 0, known < 0
+    if known ~= 0 then
+        known = math.abs(known)
         kept = call('GET', fence)
         last = tonumber(string.match(kept or '', '^%d+') or 0)
     end
-    if last > known then
+    if last > known and not shared then
         remaining = 0
     elseif holders then
         remaining = renew_shared(lock, holders, value, lease, owner)

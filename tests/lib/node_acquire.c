@@ -363,8 +363,6 @@ void script_run_acquire(script *s)
     } else {
         if (lock->expires_ms < 0)
             lock->expires_ms = s->node->now_ms + a.lease;
-        if (!a.of_quorum && script_find(s, KEY_FENCE) != NULL)
-            queue_mark(s, 0);
         say_own(s, &a, store_ttl_ms(s->node, lock));
     }
 }

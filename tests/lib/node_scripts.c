@@ -244,7 +244,10 @@ static void run_renew(script *s)
         int64_t lease = script_number_of(arguments[1]), keep = script_number_of(arguments[2]);
         script_expect_keys(s, at, owned ? "fwh" : "fw");
         int64_t remaining = 0, known = script_number_of(arguments[4]);
-        if (known == 0 || script_read_fence(s, at + 1).last <= known) /* else granted since */
+        bool shared = known < 0;
+        known = shared ? -known : known;
+        if (known == 0 || shared ||
+            script_read_fence(s, at + 1).last <= known) /* else granted since */
             remaining = owned ? renew_shared(s, at, arguments)
                               : renew_own(s, script_find(s, at), arguments[0], lease);
         say_renewed(s, remaining, at + 2);

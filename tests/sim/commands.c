@@ -10,11 +10,17 @@
 
 #include "state.h"
 
-enum { W = SIM_WRITES, NS = SIM_NO_SCRIPT, SUB = SIM_WHILE_SUBSCRIBED, CH = SIM_CHANNELS };
+enum {
+    W = SIM_WRITES,
+    G = SIM_WRITES | SIM_GROWS,
+    NS = SIM_NO_SCRIPT,
+    SUB = SIM_WHILE_SUBSCRIBED,
+    CH = SIM_CHANNELS
+};
 
 static const sim_command commands[] = {
     /* sorted */
-    {"append", 3, W, sim_run_append},
+    {"append", 3, G, sim_run_append},
     {"auth", -2, NS, sim_run_auth},
     {"client", -2, NS, sim_run_client},
     {"config", -2, NS, sim_run_config},
@@ -31,19 +37,19 @@ static const sim_command commands[] = {
     {"hexists", 3, 0, sim_run_hexists},
     {"hget", 3, 0, sim_run_hget},
     {"hgetall", 2, 0, sim_run_hgetall},
-    {"hincrby", 4, W, sim_run_hincrby},
+    {"hincrby", 4, G, sim_run_hincrby},
     {"hkeys", 2, 0, sim_run_hkeys},
     {"hlen", 2, 0, sim_run_hlen},
     {"hmget", -3, 0, sim_run_hmget},
     {"hscan", -3, 0, sim_run_hscan},
-    {"hset", -4, W, sim_run_hset},
+    {"hset", -4, G, sim_run_hset},
     {"hvals", 2, 0, sim_run_hvals},
-    {"incr", 2, W, sim_run_incr},
-    {"incrby", 3, W, sim_run_incrby},
+    {"incr", 2, G, sim_run_incr},
+    {"incrby", 3, G, sim_run_incrby},
     {"info", -1, 0, sim_run_info},
     {"llen", 2, 0, sim_run_llen},
     {"lpop", -2, W, sim_run_lpop},
-    {"lpush", -3, W, sim_run_lpush},
+    {"lpush", -3, G, sim_run_lpush},
     {"lrange", 4, 0, sim_run_lrange},
     {"lrem", 4, W, sim_run_lrem},
     {"mget", -2, 0, sim_run_mget},
@@ -56,11 +62,11 @@ static const sim_command commands[] = {
     {"pubsub", -2, 0, sim_run_pubsub},
     {"rename", 3, W, sim_run_rename},
     {"rpop", -2, W, sim_run_rpop},
-    {"rpush", -3, W, sim_run_rpush},
+    {"rpush", -3, G, sim_run_rpush},
     {"scan", -2, 0, sim_run_scan},
     {"script", -2, NS, sim_run_script},
     {"select", 2, 0, sim_run_select},
-    {"set", -3, W, sim_run_set},
+    {"set", -3, G, sim_run_set},
     {"strlen", 2, 0, sim_run_strlen},
     {"subscribe", -2, NS | SUB | CH, sim_run_subscribe},
     {"time", 1, 0, sim_run_time},
@@ -68,7 +74,7 @@ static const sim_command commands[] = {
     {"type", 2, 0, sim_run_type},
     {"unlink", -2, W, sim_run_del}, /* which differs in who frees the memory */
     {"unsubscribe", -1, NS | SUB, sim_run_unsubscribe},
-    {"zadd", -4, W, sim_run_zadd},
+    {"zadd", -4, G, sim_run_zadd},
     {"zcard", 2, 0, sim_run_zcard},
     {"zcount", 4, 0, sim_run_zcount},
     {"zpopmin", -2, W, sim_run_zpopmin},
@@ -128,10 +134,22 @@ static void reply_unknown(const sim_call *call)
                      name_length, call->words[0].bytes, shown);
 }
 
-/* A script's first write decides: what has begun on a primary is not stopped half way. */
+/* A script's first write decides, here and below: what has begun is not stopped half way. */
+static bool has_written(const sim_call *call)
+{
+    return call->script_wrote != NULL && *call->script_wrote;
+}
+
+static bool needs_memory(const sim_call *call, const sim_command *command)
+{
+    bool full =
+        call->script_wrote != NULL ? call->server->full_call : sim_server_is_full(call->server);
+    return (command->flags & SIM_GROWS) && full && !has_written(call);
+}
+
 static bool may_write(sim_call *call)
 {
-    if (call->server->replica && (call->script_wrote == NULL || !*call->script_wrote))
+    if (call->server->replica && !has_written(call))
         return false;
     if (call->script_wrote != NULL)
         *call->script_wrote = true;
@@ -182,6 +200,8 @@ static bool admit(sim_call *call, const sim_command *command)
         sim_reply_error(call->out, "ERR This Redis command is not allowed from script");
     else if ((command->flags & SIM_CHANNELS) && sim_call_denied(call) != SIM_ALLOWED)
         reply_denied(call, command);
+    else if (needs_memory(call, command))
+        sim_reply_error(call->out, "OOM command not allowed when used memory > 'maxmemory'.");
     else if ((command->flags & SIM_WRITES) && !may_write(call))
         sim_reply_error(call->out, "READONLY You can't write against a read only replica.");
     else if (!scripted && is_subscriber(call) && !(command->flags & SIM_WHILE_SUBSCRIBED))

@@ -139,10 +139,11 @@ static void info_server(const sim_call *call, char *text, size_t capacity)
 
 static void info_memory(const sim_call *call, char *text, size_t capacity)
 {
-    (void)call;
+    const sim_server *server = call->server;
     (void)snprintf(text, capacity,
-                   "# Memory\r\nused_memory:1000000\r\nmaxmemory:0\r\n"
-                   "maxmemory_policy:noeviction\r\n");
+                   "# Memory\r\nused_memory:%lld\r\nmaxmemory:%lld\r\n"
+                   "maxmemory_policy:noeviction\r\n",
+                   (long long)sim_server_memory(server), (long long)server->memory_limit);
 }
 
 static void info_persistence(const sim_call *call, char *text, size_t capacity)

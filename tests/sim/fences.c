@@ -245,9 +245,12 @@ uint64_t fences_by_name(world *w, const sim_lock *lock)
     return number_at(w, lock->side[SIDE_F], lock->side_length[SIDE_F]);
 }
 
+/* The mark of the slot counts where the name has no fence of its own: if that is an old one, which
+ * came back with an old copy, the mark does not help. */
 static uint64_t at_server(world *w, const sim_lock *lock)
 {
-    return larger(fences_by_name(w, lock), number_at(w, lock->slot, lock->slot_length));
+    uint64_t by_name = fences_by_name(w, lock);
+    return by_name > 0 ? by_name : number_at(w, lock->slot, lock->slot_length);
 }
 
 /* Whoever holds the lock, and does use this library, has a fence under its name. */

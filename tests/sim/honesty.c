@@ -136,6 +136,19 @@ static void run_denied(two_servers *pair)
         sim_server_deny(pair->model, i, SIM_ALLOWED);
 }
 
+/* More memory is in use than both may have. A model without any key has none in use. */
+static void run_full(two_servers *pair)
+{
+    pair_run_words(pair, "SET", "full", "1");
+    freeReplyObject(redisCommand(pair->real_links[MAIN], "CONFIG SET maxmemory 1"));
+    sim_server_limit_memory(pair->model, 1);
+    for (int i = 0; i < 60; i++)
+        run_one(pair);
+    freeReplyObject(redisCommand(pair->real_links[MAIN], "CONFIG SET maxmemory 0"));
+    sim_server_limit_memory(pair->model, 0);
+    pair_run_words(pair, "DEL", "full", NULL);
+}
+
 static int64_t model_key_count(two_servers *pair)
 {
     const char *words[] = {"DBSIZE"};
@@ -202,6 +215,8 @@ void honesty_compare(uint64_t seed, int64_t operations)
             run_as_replica(pair);
         else if (dice < 86)
             run_denied(pair);
+        else if (dice < 87)
+            run_full(pair);
         else
             run_one(pair);
     }

@@ -120,6 +120,8 @@ const sim_mutant mutants[] = {
     {"max-hold-ignored", "renewals do not stop", 500, .core = HF__MUTANT_IGNORE_MAX_HOLD},
 
     /* Under load. */
+    {"heard-late", "a grant that is heard of late is renewed an interval later", 2000,
+     .core = HF__MUTANT_HEARD_LATE},
     {"renewals-wait", "renewals wait behind everything", 500, .core = HF__MUTANT_RENEWALS_WAIT},
     {"silent-since-sent", "a slow server is taken for dead", 500,
      .core = HF__MUTANT_SILENT_SINCE_SENT},
@@ -268,8 +270,6 @@ const sim_mutant mutants[] = {
                     "if waiting > 0 then")}},
     {"handed-plain", "nor does that of a lock that 0.7 has handed on", 4000,
      .core = HF__MUTANT_HANDED_PLAIN},
-    {"repeated-plain", "nor if a repeated acquire has told of it", 4000,
-     .edits = {EDIT("acquire", "if KEYS[6] and kept and not owner then", "if false then")}},
 
     /* From client to client. */
     {"attach-releases", "an attach that fails releases the lock", 500,
@@ -391,6 +391,17 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("inspect", "held and cut(held)", "held")}},
     {"denied-for-life", "messages that were denied are not tried again", 500,
      .core = HF__MUTANT_DENIED_FOR_LIFE},
+    /* A server whose memory is short; see memory.h. */
+    {"full-unreleased", "a release begins with a write that needs memory", 500,
+     .edits = {EDIT("release",
+                    "if late > 0 then\ncall('ZREMRANGEBYSCORE', KEYS[2], "
+                    "string.format('(-%.0f', now), '(0')\n",
+                    "if late > 0 then\n")}},
+    {"full-unrenewed", "a renewal writes the value once more", 500,
+     .edits = {EDIT("refresh", "call('PEXPIRE', key, lease, 'GT') == 1",
+                    "call('SET', key, call('GET', key), 'PX', lease)")}},
+    {"full-unshared", "that of a sharer begins with a write that needs memory", 2000,
+     .edits = {EDIT("renew", "call('ZREMRANGEBYSCORE', holders, '-inf', now)\n", "")}},
     {"deleted-reserved", "an item with open reservations is deleted", 500,
      .edits = {EDIT("stock_delete", "if ARGV[4] ~= '1' and", "if false and")}},
     {"delete-twice", "a late copy of a delete deletes what was set since", 8000,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "memory.h"
 #include "sim.h"
 
 enum { STEP_MAX_MS = 8000 /* of the clock, either way: longer than any fence is kept */ };
@@ -85,6 +86,12 @@ static void server_faults(world *w)
         world_log(w, "server: in trouble");
     } else if (draw(w, 4) == 0) {
         sim_server_set_trouble(w->server, NULL);
+    }
+    if (fault_happens(w, FAULT_FULL)) {
+        memory_press(w->server, draw(w, 100));
+        world_log(w, "server: full");
+    } else if (w->plan.chance[FAULT_FULL] > 0 && draw(w, 4) == 0) {
+        memory_lift(w->server);
     }
     if (fault_happens(w, FAULT_RESTART_DATA))
         restart_with_data(w);
@@ -354,6 +361,7 @@ void nemesis_heal(world *w)
     w->healing = w->resting = true;
     w->lull_until_ns = 0;
     sim_server_set_trouble(w->server, NULL);
+    memory_lift(w->server);
     for (int i = 0; i < w->plan.clients && w->plan.permissions; i++) {
         permits_lift(&w->clients[i].permits, w->run.now_ns);
         tell_permits(w, i);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "memory.h"
 #include "permits.h"
 #include "sim.h"
 
@@ -14,7 +15,7 @@ const char *const fault_names[FAULT_COUNT] = {
     "foreign",    "lull",       "look",         "revoke",        "thread-end",  "push-cut",
     "push-deaf",  "push-stall", "failover",     "restart-empty", "restart-old", "evict",
     "clock-step", "clock-rate", "foreign-del",  "break",         "deny-lock",   "deny-messages",
-    "probe"};
+    "probe",      "full"};
 
 /* The first two differ in their braces only, and must not share anything but their slot. */
 const char *const lock_names[LOCKS] = {"x", "{x}", "}stock{", "3", "4",  "5",
@@ -192,6 +193,8 @@ void plan_draw(sim_plan *plan, uint64_t seed)
         load_draw(&plan->load, seed, plan->clients, plan->links);
     if (plan->load.kind != LOAD_NONE)
         fit_to_load(plan, &random);
+    if (memory_rule(seed) && plan->load.kind == LOAD_NONE)
+        plan->chance[FAULT_FULL] = 0.05;
     if (!plan->beyond && hf__random_below(&random, 6) == 0)
         draw_elders(plan, &random);
 }

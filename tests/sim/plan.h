@@ -42,6 +42,7 @@ typedef enum sim_fault {
     FAULT_DENY_LOCK = FAULT_DRAWN, /* a client's permission for a lock is taken away, or given */
     FAULT_DENY_MESSAGES,           /* or that for messages */
     FAULT_PROBE,                   /* somebody looks at a key with megabytes */
+    FAULT_FULL,                    /* the memory of a server is short; see memory.h */
     FAULT_COUNT
 } sim_fault;
 

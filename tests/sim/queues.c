@@ -14,6 +14,7 @@
 
 #include "core/state.h"
 #include "lua/scripts.h"
+#include "memory.h"
 #include "sim.h"
 
 static sim_waiter scratch[QUEUE_MAX];
@@ -305,7 +306,8 @@ static bool is_buried(world *w, const sim_lock *l, const char *value)
     return sim_server_score(w->server, l->side[SIDE_Q], l->side_length[SIDE_Q], tombstone, &until);
 }
 
-/* Who asks to be queued has the lock, or a place, unless he is not to be told or has ended. */
+/* Who asks to be queued has the lock, or a place, unless he is not to be told or has ended, or
+ * there is no memory for it. */
 static void check_queued(world *w, int lock, const char *value, bool deaf)
 {
     const sim_lock *l = &w->locks[lock];
@@ -316,6 +318,7 @@ static void check_queued(world *w, int lock, const char *value, bool deaf)
     bool has = strcmp(queue->held, value) == 0 ||
                sim_server_score(w->server, l->side[SIDE_H], l->side_length[SIDE_H], value, &until);
     if (has || known(queue, value) != NULL || is_buried(w, l, value) ||
+        sim_server_ran_full(w->server) ||
         (!deaf && sim_server_subscribers(w->server, channel) == 0))
         return;
     world_fail(w, "%s asks for a place in the queue of %s, and gets none", value, lock_names[lock]);
@@ -394,6 +397,8 @@ static void script_ran(void *arg, const char *sha1, const hf__slice *arguments, 
         int waiting = read_queue(w, lock);
         check_change(w, lock, waiting, &run);
         keep(w, lock, waiting);
+        if (memory_keeps_released(w->server, lock_names[lock], sha1, arguments, count))
+            world_fail(w, "%s is held as %s still, after its release", lock_names[lock], run.value);
     }
     if (is_script(sha1, HF__SCRIPT_ACQUIRE) && count >= 5)
         check_acquire(w, run.value, arguments[4]);

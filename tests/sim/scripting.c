@@ -157,6 +157,7 @@ static void run_script(sim_call *call, sim_script *script, int key_count)
     char error[512];
     sim_call inner = *call;
     inner.script_wrote = &wrote;
+    call->server->full_call = sim_server_is_full(call->server);
     if (script->function == NULL)
         script->function =
             compile(call->server, sim_bytes_slice(&script->body), error, sizeof(error));

@@ -267,6 +267,33 @@ void sim_server_set_elder(sim_server *server, int connection)
     server->connections[connection]->elder = true;
 }
 
+void sim_server_limit_memory(sim_server *server, int64_t bytes)
+{
+    server->memory_limit = bytes;
+}
+
+int64_t sim_server_memory(const sim_server *server)
+{
+    enum { EACH = 56 }; /* what a key or an element costs beside its bytes */
+    size_t bytes = 0;
+    for (const sim_key *key = server->keys.oldest; key != NULL; key = key->newer) {
+        bytes += EACH + key->name.length + key->value.length;
+        for (size_t i = 0; i < key->count; i++)
+            bytes += EACH + key->items[i].name.length + key->items[i].value.length;
+    }
+    return (int64_t)bytes;
+}
+
+bool sim_server_ran_full(const sim_server *server)
+{
+    return server->full_call;
+}
+
+bool sim_server_is_full(const sim_server *server)
+{
+    return server->memory_limit > 0 && sim_server_memory(server) > server->memory_limit;
+}
+
 void sim_server_hide(sim_server *server, unsigned gaps)
 {
     server->hides = gaps;

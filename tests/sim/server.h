@@ -71,6 +71,13 @@ void sim_server_set_role(sim_server *server, bool replica);
 /* Every script call is answered with this error until it is NULL: "LOADING ...", "BUSY ...". */
 void sim_server_set_trouble(sim_server *server, const char *error);
 
+/* As maxmemory with noeviction: while more bytes are in use, whatever may need more is refused. 0:
+ * no limit. */
+void sim_server_limit_memory(sim_server *server, int64_t bytes);
+int64_t sim_server_memory(const sim_server *server); /* in use, for keys and what is in them */
+/* Whether more was in use when the script began that has just run. */
+bool sim_server_ran_full(const sim_server *server);
+
 /* ---- Looking in, and acting as somebody else ---- */
 
 /* Runs one command as a foreign client would; returns the reply as text for assertions: numbers in

@@ -47,6 +47,8 @@ struct sim_server {
     unsigned hides;    /* GAP_... */
     bool unnamed_call; /* the last script came over a connection that was not told the run_id */
     sim_bytes trouble;
+    int64_t memory_limit; /* 0: none */
+    bool full_call;       /* more was in use when the last script began */
     sim_change_script *change;
     const sim_watch *watch;
     sim_connection *connections[SIM_CONNECTIONS_MAX];
@@ -81,10 +83,17 @@ typedef struct sim_call {
 } sim_call;
 
 void sim_call_run(sim_call *call);
+bool sim_server_is_full(const sim_server *server);
 
 typedef void sim_command_run(sim_call *call);
 
-enum { SIM_WRITES = 1, SIM_NO_SCRIPT = 2, SIM_WHILE_SUBSCRIBED = 4, SIM_CHANNELS = 8 };
+enum {
+    SIM_WRITES = 1,
+    SIM_NO_SCRIPT = 2,
+    SIM_WHILE_SUBSCRIBED = 4,
+    SIM_CHANNELS = 8,
+    SIM_GROWS = 16 /* writes, and may need memory */
+};
 
 typedef struct sim_command {
     const char *name;

@@ -101,7 +101,9 @@ static void begin(world *w, uint64_t seed, bool print_trace)
     world_log(w, "seed %llu: %d clients x %d actors, leases %lld..%lld ms%s",
               (unsigned long long)seed, w->plan.clients, w->plan.actors,
               (long long)w->plan.lease_min_ms, (long long)w->plan.lease_max_ms,
-              w->plan.beyond ? ", beyond the assumptions" : "");
+              w->plan.beyond        ? ", beyond the assumptions"
+              : w->plan.elders != 0 ? ", some of 0.7"
+                                    : "");
     for (int i = 0; i < w->plan.clients; i++)
         client_start(w, i);
     if (w->plan.permissions)

@@ -190,6 +190,24 @@ static void a_vote_that_was_granted_anew_is_not_raised(void **state)
     FINISH();
 }
 
+/* But another one of the same owner may have raised it: then it stays, and nobody is lost. */
+static void what_a_sharer_has_raised_is_no_loss(void **state)
+{
+    (void)state;
+    begin(3);
+    put_fence(0, "x", 8000000);
+    put_fence(1, "x", 9000000);
+    take_for_ann("x", 2, 2);
+    STALL(1);
+    ACQUIRE(1, "x", .owner = "us");
+    put_fence(0, "x", 9500000);
+    REVIVE(1);
+    EXPECT(1, HF_OK);
+    assert_int_equal(FENCE(1), 9000001);
+    assert_int_equal(stage_fence_at(0, "x"), 9500000);
+    FINISH();
+}
+
 /* ---- The floor ---- */
 
 /* All agree on a fence, but would not know of it after a restart. */
@@ -271,6 +289,7 @@ int main(void)
         cmocka_unit_test(another_majority_may_agree_first),
         cmocka_unit_test(a_copy_that_is_lost_while_it_raises_goes_again),
         cmocka_unit_test(a_vote_that_was_granted_anew_is_not_raised),
+        cmocka_unit_test(what_a_sharer_has_raised_is_no_loss),
         cmocka_unit_test(no_fence_above_the_floor_is_believed),
         cmocka_unit_test(floors_are_raised_ahead_of_need),
         cmocka_unit_test(fences_begin_above_the_bases),

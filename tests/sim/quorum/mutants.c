@@ -26,6 +26,8 @@ const mutant mutants[] = {
     {"healed-same-round", "and is made without a majority", MUTANT(HEALED_SAME_ROUND),
      .seeds = 500},
     {"restarted-votes", "a restarted server has a vote", MUTANT(RESTARTED_VOTES), .seeds = 2000},
+    {"raised-gone", "a sharer is lost where another one has raised the fence", MUTANT(RAISED_GONE),
+     .seeds = 2000},
     {"fence-not-raised", "servers may disagree on a fence", MUTANT(FENCE_NOT_RAISED), .seeds = 500},
     {"fence-unheld", "a fence counts where the vote is lost", MUTANT(FENCE_UNHELD), .seeds = 1,
      .scenario = "unheld"},

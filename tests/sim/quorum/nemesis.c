@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "quorum.h"
 
 #define HOUR_US INT64_C(3600000000)
@@ -265,6 +266,17 @@ static void lift_denials(world *w)
     }
 }
 
+static void memory_faults(world *w)
+{
+    node *n = &w->nodes[draw(w, (uint64_t)w->plan.nodes)];
+    if (fault_happens(w, FAULT_FULL)) {
+        memory_press(n->server, draw(w, 100));
+        world_log(w, "server %d: full", n->index);
+    } else if (draw(w, 4) == 0) {
+        memory_lift(n->server);
+    }
+}
+
 static void observer_faults(world *w)
 {
     int index = w->plan.observers > 0 ? any_client(w) : 0;
@@ -281,6 +293,8 @@ void nemesis_act(world *w)
         permission_faults(w);
     observer_faults(w);
     nemesis_notice_votes(w);
+    if (w->plan.chance[FAULT_FULL] > 0)
+        memory_faults(w);
     server_faults(w);
     leaks_check(w);
     world_schedule(w, (sim_event){.kind = EVENT_NEMESIS}, MS(draw_between(w, 20, 80)));
@@ -314,6 +328,7 @@ int64_t nemesis_heal(world *w)
         node *n = &w->nodes[i];
         n->slow_until_ns = 0;
         sim_server_hide(n->server, 0);
+        memory_lift(n->server);
         clean_up(n);
         if (!n->dead && n->stalled_until_ns > last_ns)
             last_ns = n->stalled_until_ns;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lua/scripts.h"
+#include "memory.h"
 #include "quorum.h"
 
 /* The actor that acquires with this label; NULL: none does any more. */
@@ -239,6 +240,10 @@ void order_ran(void *arg, const char *sha1, const hf__slice *arguments, int coun
         counted = a; /* a call may name it twice */
     }
     trace_script(n, sha1, arguments, count);
+    for (int i = 0; i < LOCKS; i++)
+        if (memory_keeps_released(n->server, lock_names[i], sha1, arguments, count))
+            world_fail(n->world, "server %d has %s still, after its release", n->index,
+                       lock_names[i]);
     check_messages_again(n, sha1, arguments, count);
     observers_ran(n->world, sha1);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "memory.h"
 #include "permits.h"
 
 #define MS(n) ((int64_t)(n)*1000000)
@@ -15,7 +16,7 @@ const char *const fault_names[FAULT_COUNT] = {
     "delay",        "cut",           "half-open",     "memory",      "pause",      "kill",
     "cancel",       "push-deaf",     "parted",        "stall",       "down",       "slow",
     "script-flush", "restart",       "restart-empty", "restart-old", "clock-back", "clock-jump",
-    "deny-lock",    "deny-messages", "probe"};
+    "deny-lock",    "deny-messages", "probe",         "full"};
 
 /* The highest chance of one occasion. */
 static const double highest[FAULT_COUNT] = {
@@ -174,4 +175,6 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
         load_draw(&p->load, seed, p->clients, p->links);
     if (p->load.kind != LOAD_NONE)
         fit_to_load(p, &random);
+    else if (memory_rule(seed) && p->kind != KIND_QUIET)
+        p->chance[FAULT_FULL] = 0.05;
 }

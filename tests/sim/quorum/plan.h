@@ -34,6 +34,7 @@ typedef enum sim_fault {
     FAULT_DENY_LOCK = FAULT_DRAWN, /* at one server, a client's permission for a lock changes */
     FAULT_DENY_MESSAGES,           /* or that for messages */
     FAULT_PROBE,                   /* somebody looks at a key with megabytes */
+    FAULT_FULL,                    /* the memory of a server is short; see memory.h */
     FAULT_COUNT
 } sim_fault;
 
