@@ -20,6 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of operations, for a lock that is held: so the client keeps what it keeps for those who wait. */
+#define WAIT_MS 30000
+
 /* Callbacks run one at a time; the semaphore hands over what they have written. */
 static sem_t room; /* for operations under way */
 static long failures;
@@ -76,7 +79,8 @@ static void acquire_all(hf_client *client, hf_hold **holds, long count, int64_t 
     for (long i = 0; i < count; i++) {
         char name[32];
         hf_error error;
-        const hf_acquire_options *options = HF_ACQUIRE(.lease_ms = lease_ms);
+        const hf_acquire_options *options =
+            HF_ACQUIRE(.lease_ms = lease_ms, .wait_ms = waits ? 0 : WAIT_MS);
         snprintf(name, sizeof name, "bench:lock:%ld", i);
         enter(1);
         hf_status status =

@@ -27,9 +27,9 @@ enum { PATIENCE_MS = 20, LEASE_DIVISOR = 3, MORE_TURNS = 8, NS_PER_FENCE = 1000 
 
 /* ---- Cohorts ---- */
 
-static hf__list *bucket_of(const hf_hold *hold)
+uint64_t hf__cohort_hash(const hf__node *node)
 {
-    return &hold->core->cohorts[hold->slot % HF__BUCKETS];
+    return HF__ENTRY(node, hf__cohort, node)->hash;
 }
 
 static const hf_hold *member_of(const hf__cohort *cohort)
@@ -39,8 +39,8 @@ static const hf_hold *member_of(const hf__cohort *cohort)
 
 static hf__cohort *find(const hf_hold *hold)
 {
-    hf__list *bucket = bucket_of(hold);
-    for (hf__node *n = hf__list_first(bucket); n != NULL; n = hf__list_next(bucket, n))
+    const hf__table *table = &hold->core->cohorts;
+    for (hf__node *n = hf__table_first(table, hold->hash); n != NULL; n = hf__table_next(table, n))
         if (hf__same_key(member_of(HF__ENTRY(n, hf__cohort, node)), hold))
             return HF__ENTRY(n, hf__cohort, node);
     return NULL;
@@ -54,27 +54,33 @@ static hf__cohort *found_cohort(hf_hold *hold)
     cohort->passed = HF__NEVER;
     cohort->timer.kind = HF__TIMER_COHORT;
     hf__list_init(&cohort->waiting);
-    hf__list_append(bucket_of(hold), &cohort->node);
+    cohort->hash = hold->hash;
+    hf__table_add(&hold->core->cohorts, &cohort->node);
     return cohort;
 }
 
 /* Nobody is left in it. Up the call chain somebody may still look at it, so it is freed at the end
  * of the step. */
-static void retire(hf__core *core, hf__cohort *cohort, hf__list *bucket)
+static void retire(hf__core *core, hf__cohort *cohort)
 {
     if (cohort->retired || member_of(cohort) != NULL || cohort->waiting.count > 0)
         return;
     cohort->retired = true;
-    hf__list_remove(bucket, &cohort->node);
+    hf__table_remove(&core->cohorts, &cohort->node);
     hf__list_append(&core->retired, &cohort->node);
 }
 
-void hf__cohort_bury(hf__list *list)
+void hf__cohort_drop(hf__node *node)
+{
+    hf__free(HF__ENTRY(node, hf__cohort, node));
+}
+
+void hf__cohort_bury(hf__core *core)
 {
     hf__node *node;
-    while ((node = hf__list_first(list)) != NULL) {
-        hf__list_remove(list, node);
-        hf__free(HF__ENTRY(node, hf__cohort, node));
+    while ((node = hf__list_first(&core->retired)) != NULL) {
+        hf__list_remove(&core->retired, node);
+        hf__cohort_drop(node);
     }
 }
 
@@ -335,7 +341,7 @@ void hf__cohort_leave(hf_hold *hold)
         cohort->contender = NULL;
     if (!hold->core->closing)
         send_next(cohort);
-    retire(hold->core, cohort, bucket_of(hold));
+    retire(hold->core, cohort);
 }
 
 hf_hold *hf__cohort_substitute(hf_hold *hold)

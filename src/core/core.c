@@ -71,11 +71,9 @@ hf__core *hf__core_new(const hf__config *config)
     hf__list_init(&core->ended_observers);
     hf__list_init(&core->seen);
     hf__list_init(&core->retired);
-    for (int i = 0; i < HF__BUCKETS; i++) {
-        hf__list_init(&core->table[i]);
-        hf__list_init(&core->numbers[i]);
-        hf__list_init(&core->cohorts[i]);
-    }
+    hf__table_init(&core->reentered, hf__reentry_hash);
+    hf__table_init(&core->numbers, hf__queue_hash);
+    hf__table_init(&core->cohorts, hf__cohort_hash);
     core->copy_secret = hf__random_next(&core->random);
     for (int i = 0; i < config->server_count; i++)
         init_server(core, i);
@@ -98,9 +96,10 @@ void hf__core_free(hf__core *core)
     core->telling = NULL;
     hf__observer_detach(core);
     hf__hold_bury(core);
-    hf__cohort_bury(&core->retired);
-    for (int i = 0; i < HF__BUCKETS; i++)
-        hf__cohort_bury(&core->cohorts[i]);
+    hf__cohort_bury(core);
+    hf__table_free(&core->cohorts, hf__cohort_drop);
+    hf__table_free(&core->numbers, NULL);
+    hf__table_free(&core->reentered, NULL);
     for (int i = 0; i < hf__core_links(core); i++)
         hf__link_free(&core->links[i]);
     free_parts(core);
@@ -405,7 +404,7 @@ void hf__core_step(hf__core *core, hf__event *event)
     run_timers(core, event);
     finish_closing(core);
     hf__hold_bury(core);
-    hf__cohort_bury(&core->retired);
+    hf__cohort_bury(core);
     if (core->queries.count > 0)
         hf__query_bury(core);
     hf__observer_bury(core);

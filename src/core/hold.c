@@ -66,6 +66,7 @@ static void put_texts(hf_hold *hold, const hf__wish *wish, hf__slice value)
     hold->owner_length = (unsigned short)wish->owner.length;
     hold->slot = (unsigned short)hf__slot(hold->text, hold->key_length);
     hold->tag = hf__slot_tags[hold->slot];
+    hold->hash = hf__hash(hold->text, hold->key_length);
 }
 
 hf_hold *hf__hold_new(const hf__wish *wish)

@@ -32,21 +32,21 @@ enum {
 
 /* ---- By number ---- */
 
-static hf__list *numbers_of(hf__core *core, uint64_t number)
+uint64_t hf__queue_hash(const hf__node *node)
 {
-    return &core->numbers[number % HF__BUCKETS];
+    return HF__ENTRY(node, hf_hold, numbered)->number;
 }
 
 void hf__queue_enlist(hf_hold *hold)
 {
     if (!hf__node_linked(&hold->numbered))
-        hf__list_append(numbers_of(hold->core, hold->number), &hold->numbered);
+        hf__table_add(&hold->core->numbers, &hold->numbered);
 }
 
 void hf__queue_strike(hf_hold *hold)
 {
     if (hf__node_linked(&hold->numbered))
-        hf__list_remove(numbers_of(hold->core, hold->number), &hold->numbered);
+        hf__table_remove(&hold->core->numbers, &hold->numbered);
 }
 
 static bool is_known_as(const hf_hold *hold, const hf__server *server, uint64_t number)
@@ -56,8 +56,8 @@ static bool is_known_as(const hf_hold *hold, const hf__server *server, uint64_t 
 
 hf_hold *hf__queue_find(hf__server *server, uint64_t number)
 {
-    hf__list *list = numbers_of(server->core, number);
-    for (hf__node *n = hf__list_first(list); n != NULL; n = hf__list_next(list, n))
+    const hf__table *table = &server->core->numbers;
+    for (hf__node *n = hf__table_first(table, number); n != NULL; n = hf__table_next(table, n))
         if (is_known_as(HF__ENTRY(n, hf_hold, numbered), server, number))
             return HF__ENTRY(n, hf_hold, numbered);
     return NULL;

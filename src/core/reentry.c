@@ -5,28 +5,28 @@
  *
  * A hold with handles counts them in `users`, its own handle among them. A re-entrant handle is the
  * hold that was made for its acquire and never started; it points to the real one and is in the
- * list of its inners. Holds that may be re-entered are in a table by the slot of their key, so that
- * finding one does not take longer with ten thousand others. */
+ * list of its inners. Holds that may be re-entered are in a table by their key, so that finding one
+ * does not take longer with a million others. */
 #include <string.h>
 
 #include "base/mutant.h"
 #include "core/state.h"
 
-static hf__list *bucket_of(const hf_hold *hold)
+uint64_t hf__reentry_hash(const hf__node *node)
 {
-    return &hold->core->table[hold->slot % HF__BUCKETS];
+    return HF__ENTRY(node, hf_hold, reentered)->hash;
 }
 
 void hf__reentry_allow(hf_hold *hold)
 {
     if (hold->reenters)
-        hf__list_append(bucket_of(hold), &hold->bucket);
+        hf__table_add(&hold->core->reentered, &hold->reentered);
 }
 
 void hf__reentry_forbid(hf_hold *hold)
 {
-    if (hf__node_linked(&hold->bucket))
-        hf__list_remove(bucket_of(hold), &hold->bucket);
+    if (hf__node_linked(&hold->reentered))
+        hf__table_remove(&hold->core->reentered, &hold->reentered);
 }
 
 static bool same_lock_and_thread(const hf_hold *a, const hf_hold *b)
@@ -36,11 +36,11 @@ static bool same_lock_and_thread(const hf_hold *a, const hf_hold *b)
 
 static hf_hold *find(const hf_hold *fresh)
 {
-    hf__list *bucket = bucket_of(fresh);
-    hf__node *node = hf__list_first(bucket);
-    while (node != NULL && !same_lock_and_thread(HF__ENTRY(node, hf_hold, bucket), fresh))
-        node = hf__list_next(bucket, node);
-    return node != NULL ? HF__ENTRY(node, hf_hold, bucket) : NULL;
+    const hf__table *table = &fresh->core->reentered;
+    hf__node *node = hf__table_first(table, fresh->hash);
+    while (node != NULL && !same_lock_and_thread(HF__ENTRY(node, hf_hold, reentered), fresh))
+        node = hf__table_next(table, node);
+    return node != NULL ? HF__ENTRY(node, hf_hold, reentered) : NULL;
 }
 
 bool hf__reentry_try(hf_hold *fresh)

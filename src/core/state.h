@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/table.h"
 #include "base/wheel.h"
 #include "core/core.h"
 #include "lua/scripts.h"
@@ -134,7 +135,8 @@ struct hf_hold {
     void *client;           /* of the api room */
     hf__node node;          /* in core->holds, at last in core->dead; a handle in outer->inners */
     hf__node releasing;     /* in core->releasing, while in that stage */
-    hf__node bucket;        /* in core->table, while held by a thread that may re-enter */
+    hf__node reentered;     /* in core->reentered, while held by a thread that may re-enter */
+    uint64_t hash;          /* of its key */
     hf__list inners;        /* re-entrant handles */
     hf__replicas *replicas; /* that must have acknowledged its grant; NULL: none */
     hf__node numbered;      /* in core->numbers, from the first request on */
@@ -327,6 +329,7 @@ struct hf__server {
  * server, the others wait here. */
 struct hf__cohort {
     hf__node node;      /* in core->cohorts */
+    uint64_t hash;      /* of its lock's key */
     hf_hold *front;     /* held; its lock may pass on to those who wait here */
     hf_hold *contender; /* works on it, or waits, at the server */
     hf__list waiting;   /* holds, first come, first served */
@@ -373,7 +376,7 @@ struct hf__query {
 
 /* ---- Core ---- */
 
-enum { HF__LOG_LINES = 8, HF__LOG_TEXT = 300, HF__BUCKETS = 1024 };
+enum { HF__LOG_LINES = 8, HF__LOG_TEXT = 300 };
 
 typedef struct hf__log_line {
     hf_log_level level;
@@ -413,11 +416,11 @@ struct hf__core {
     uint64_t overloads;       /* how often renewals of a link began to be late */
     bool observing_denied;    /* it has been logged that an observer may not subscribe */
     hf__server *servers;
-    hf__link *links;               /* of all servers, in order */
-    hf__list table[HF__BUCKETS];   /* holds that a thread may re-enter, by slot */
-    hf__list numbers[HF__BUCKETS]; /* holds that the server may have heard of, by number */
-    hf__list cohorts[HF__BUCKETS]; /* by slot */
-    hf__list retired;              /* cohorts to be freed at the end of the step */
+    hf__link *links;     /* of all servers, in order */
+    hf__table reentered; /* holds that a thread may re-enter, by key */
+    hf__table numbers;   /* holds that the server may have heard of, by number */
+    hf__table cohorts;   /* by key */
+    hf__list retired;    /* cohorts to be freed at the end of the step */
 };
 
 enum {
@@ -634,6 +637,7 @@ void hf__observer_pong(hf__core *core, uint64_t number);
 void hf__observer_message(hf__core *core, hf__slice channel, hf__slice text);
 
 /* queue.c: waiting at the server */
+hf__table_hash hf__queue_hash;
 void hf__queue_enlist(hf_hold *hold); /* the server may hear of it from now on */
 void hf__queue_strike(hf_hold *hold);
 hf_hold *hf__queue_find(hf__server *server, uint64_t number);
@@ -659,7 +663,9 @@ void hf__cohort_leave(hf_hold *hold);
  * ends with the call instead. */
 hf_hold *hf__cohort_substitute(hf_hold *hold);
 void hf__cohort_timer(hf__cohort *cohort);
-void hf__cohort_bury(hf__list *list); /* frees them */
+hf__table_hash hf__cohort_hash;
+hf__table_drop hf__cohort_drop;
+void hf__cohort_bury(hf__core *core); /* frees those that are retired */
 
 /* hold.c */
 void hf__hold_over(hf_hold *hold);   /* nothing is left to do at the server */
@@ -678,6 +684,7 @@ hf__instant hf__hold_began(const hf_hold *hold); /* its lease, as its deadline t
 
 /* reentry.c: several handles on one hold */
 bool hf__reentry_try(hf_hold *fresh); /* makes it a handle on what its thread holds already */
+hf__table_hash hf__reentry_hash;
 void hf__reentry_allow(hf_hold *hold);
 void hf__reentry_forbid(hf_hold *hold);
 /* The application gives back a handle. Returns the hold to be released now; NULL: others stay. */

@@ -395,8 +395,7 @@ void machine_end(void)
     REQUIRE(m.core->servers[0].waiters.count == 0 && m.core->retired.count == 0);
     REQUIRE(m.core->observers.count == 0 && m.core->ended_observers.count == 0);
     REQUIRE(m.core->seen.count == 0 && m.core->turning == 0 && m.core->listening == 0);
-    for (int i = 0; i < HF__BUCKETS; i++)
-        REQUIRE(m.core->cohorts[i].count == 0);
+    REQUIRE(m.core->cohorts.count == 0);
     for (int pass = 0; pass < 2; pass++) {
         if (pass == (m.handles_first ? 1 : 0))
             hf__core_free(m.core);
