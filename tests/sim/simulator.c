@@ -240,11 +240,13 @@ static bool read_kept(const simulator *s, const char *path, mutant_hunts *hunts)
 static bool write_kept(const simulator *s, const char *path, const mutant_hunts *hunts)
 {
     FILE *list = fopen(path, "w");
-    for (int i = 0; list != NULL && s->mutant(i).name != NULL; i++)
+    for (int i = 0; list != NULL && s->mutant(i).name != NULL; i++) {
+        uint64_t seed = hunts->first[i];
+        if (hunts->caught[i] > 1)
+            seed += (uint64_t)hunts->caught[i] - 1;
         if (s->mutant(i).scenario == NULL)
-            fprintf(list, "%s %llu\n", s->mutant(i).name,
-                    (unsigned long long)hunts->first[i] +
-                        (uint64_t)(hunts->caught[i] > 0 ? hunts->caught[i] - 1 : 0));
+            fprintf(list, "%s %llu\n", s->mutant(i).name, (unsigned long long)seed);
+    }
     return list != NULL && fclose(list) == 0;
 }
 
