@@ -60,7 +60,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- include cut
 -- include mint
 if taken and KEYS[6] then
-    slot_last = tonumber(marked) or 0
+    slot_last = number_in(marked)
     told = math.max(clock, slot_last)
     if slot_last > clock then
         tell_slot(slot_last, marked)

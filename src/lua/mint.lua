@@ -17,10 +17,17 @@
 -- used.
 local slot_last, told = 0, 0 -- what the slot's mark was, as far as it was read, and is
 
+-- The number that a fence or a mark begins with; 0: none, or one that no fence can have, which somebody
+-- else has put there.
+local function number_in(text)
+    local number = tonumber(type(text) == 'string' and string.match(text, '^%d+') or 0)
+    return number < 9007199254740992 and number or 0
+end
+
 -- `number` and its text. A larger one that is there stays.
 local function tell_slot(number, text)
     local life = keep + math.max(0, math.floor(number / 1000) - now)
-    local before = tonumber(redis.pcall('SET', KEYS[6], text, 'PX', life, 'GET') or 0) or 0
+    local before = number_in(redis.pcall('SET', KEYS[6], text, 'PX', life, 'GET'))
     if before > number then
         life = keep + math.max(0, math.floor(before / 1000) - now)
         redis.pcall('SET', KEYS[6], string.format('%.0f', before), 'PX', life)
@@ -45,9 +52,9 @@ end
 -- of the hold, which is kept then, unless a larger one was given to somebody: nobody else may find
 -- that one under this hold. `brief`: ms for which it is kept if it has no marks; otherwise `keep`.
 local function mint(kept, range, lease, waiting, brief)
-    local last = tonumber(string.match(kept or '', '^%d+') or 0)
+    local last = number_in(kept)
     if KEYS[6] and last == 0 and told == 0 then
-        slot_last = tonumber(redis.pcall('GET', KEYS[6]) or 0) or 0
+        slot_last = number_in(redis.pcall('GET', KEYS[6]))
     end
     local first = math.max(clock, math.max(last, slot_last) + 1)
     if range == 0 and first > clock then
@@ -89,7 +96,8 @@ local function leave(kept)
     if not KEYS[6] then
         return
     end
-    local text = string.match(kept or '', '^%d+') or '0'
+    local last = number_in(kept)
+    local text = last > 0 and string.match(kept, '^%d+') or '0'
     local number, marks, life = '0', '', 0
     if call('ZCARD', KEYS[2]) > 0 then
         call('ZREMRANGEBYSCORE', KEYS[2], string.format('(-%.0f', now), '(0')
@@ -102,12 +110,12 @@ local function leave(kept)
             number, marks, life = text .. '-', marks .. '@', math.max(life, watched)
         end
     end
-    if tonumber(text) > clock then
-        local ahead = math.floor(text / 1000) + 1 - now
+    if last > clock then
+        local ahead = math.floor(last / 1000) + 1 - now
         number, life = text .. '-', math.max(life, math.min(ahead, tonumber(keep)))
     end
-    if tonumber(text) > 0 then
-        tell_slot(tonumber(text), text)
+    if last > 0 then
+        tell_slot(last, text)
     end
     if life > 0 then
         call('SET', KEYS[3], number .. marks, 'PX', life)

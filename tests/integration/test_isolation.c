@@ -204,6 +204,38 @@ static void large_messages(void **state)
     release_others();
 }
 
+/* Numbers that no fence can have, at one lock: it goes on by the clock, and the slot does not get
+ * them, which it would pass on to its other locks. */
+static void a_number_that_is_no_fence(void **state)
+{
+    static const char *const numbers[] = {"9007199254740992", "123456789012345678",
+                                          "99999999999999999999", "abc"};
+    (void)state;
+    open_user();
+    hold_others();
+    hold_culprit(LEASE_MS);
+    uint64_t last = hf_fence(culprit);
+    long long connections = connections_seen();
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        assert_string_equal(raw(server, "EVAL %s 0 %s",
+                                "return redis.call('SET', redis.call('KEYS', "
+                                "'hf:f:{*}lock')[1], ARGV[1] .. '+')",
+                                numbers[i]),
+                            "OK");
+        (void)hf_release(&culprit, &error);
+        hold_culprit(LEASE_MS);
+        assert_in_range(hf_fence(culprit), last + 1, last + 60000000);
+        last = hf_fence(culprit);
+        hf_hold *neighbour = NULL;
+        EXPECT(HF_OK, hf_acquire(alice, "{lock}", NULL, &neighbour, &error));
+        assert_in_range(hf_fence(neighbour), last - 60000000, last + 60000000);
+        release(&neighbour);
+    }
+    expect_nothing_broke(connections);
+    release(&culprit);
+    release_others();
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, close_clients)
 
 int main(void)
@@ -215,6 +247,7 @@ int main(void)
         TEST(it_can_be_looked_at_and_broken),
         TEST(large_notes_of_a_lock_that_is_held),
         TEST(large_messages),
+        TEST(a_number_that_is_no_fence),
     };
     return cmocka_run_group_tests_name("isolation", tests, start_server, end_server);
 }

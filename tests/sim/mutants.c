@@ -264,7 +264,7 @@ const sim_mutant mutants[] = {
     {"watched-given-back", "fences of which observers know are given back", 500,
      .edits = {EDIT("release", "and not string.find(kept or '', '@', 1, true) then", "then")}},
     {"ahead-deleted", "a fence ahead of the clock is deleted, of which 0.7 knows by name only", 500,
-     .edits = {EDIT("hand_on", "if tonumber(text) > clock then", "if false then")}},
+     .edits = {EDIT("hand_on", "if last > clock then", "if false then")}},
     {"ahead-unmarked", "and its release does not look", 500,
      .edits = {EDIT("hand_on", "if waiting > 0 or KEYS[6] and last >= clock then",
                     "if waiting > 0 then")}},
