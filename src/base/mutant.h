@@ -39,12 +39,14 @@ enum {
     HF__MUTANT_PUSH_OLD,          /* a grant from before an answered check is believed */
     HF__MUTANT_PUSH_EARLY,        /* a grant that overtakes its own queueing is dropped */
     HF__MUTANT_PUSH_FROM_NOW,     /* deadline of a grant from its arrival */
+    HF__MUTANT_PUSH_STALE,        /* a grant is taken of whose lease hardly anything is left */
     HF__MUTANT_QUEUE_DEAF,        /* queued before the subscription was confirmed */
     HF__MUTANT_NO_CHECK,          /* nobody checks after a link came back */
     HF__MUTANT_CANCEL_DROPS,      /* one who gives up does not leave the queue */
     HF__MUTANT_TOMB_CANCEL,       /* tombstones after a cancel only */
     HF__MUTANT_TURN_OWNER,        /* local hand-over from and to holds with an owner */
     HF__MUTANT_TURN_LATE,         /* local hand-over for ever */
+    HF__MUTANT_TURN_REPLANS,      /* local hand-over ignores the answer to a renewal */
     HF__MUTANT_TURN_FENCE,        /* local hand-over with the same fence */
     HF__MUTANT_RANGE_KEPT,        /* fences that nobody has had are not given back */
     HF__MUTANT_HEARD_LATE,        /* a grant that is heard of late is renewed an interval later */

@@ -296,16 +296,6 @@ void hf__acquire_take(hf_hold *hold, uint64_t fence, hf__instant sent, bool othe
     hf__push_listen(hold);
 }
 
-/* When its lease began. A grant that is heard of late, by a copy or a check, is renewed as early as
- * if it had been heard of at once; but that is not late yet. */
-static hf__instant began(const hf_hold *hold, hf__instant sent)
-{
-    hf__instant now = hold->core->now;
-    if (HF__MUTANT(HEARD_LATE))
-        return sent;
-    return hf__later(hf__hold_began(hold), (hf__instant){now.ns - hold->watch.interval.ns});
-}
-
 static void granted(hf_hold *hold, const grant *word)
 {
     int64_t remaining_ms = word->remaining_ms;
@@ -319,20 +309,32 @@ static void granted(hf_hold *hold, const grant *word)
     hf__queue_leave(hold);
     hf__link_withdraw(request_of(hold));
     hold->run = hold->link->run;
-    hold->fence_kept = hf__hold_began(hold);
+    hf__instant began = HF__MUTANT(HEARD_LATE) ? word->sent : hf__hold_began(hold);
+    hold->fence_kept = began;
     if (hold->vote != NULL)
         hf__vote_granted(hold, word->sent, word->others_wait);
     if (hold->replicas != NULL)
         hf__replicas_ask(hold, word->fence);
     else
-        hf__acquire_take(hold, word->fence, began(hold, word->sent), word->others_wait);
+        hf__acquire_take(hold, word->fence, began, word->others_wait);
+}
+
+/* The lease of a grant that came by message counts from the last check that was answered. If that
+ * is long ago, because a busy server answers checks late, too little would be left to renew it in:
+ * another check tells how much there is. */
+static bool is_stale(const hf_hold *hold, hf__instant sent)
+{
+    return hf__between(sent, hold->core->now).ns > hold->lease.ns / 2 && !HF__MUTANT(PUSH_STALE);
 }
 
 void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool others_wait)
 {
     hf__instant sent = HF__MUTANT(PUSH_FROM_NOW) ? hold->core->now : hold->place.base_sent;
     hold->handed = true;
-    granted(hold, &(grant){sent, fence, lease_ms, others_wait});
+    if (is_stale(hold, sent))
+        hf__link_submit(request_of(hold));
+    else
+        granted(hold, &(grant){sent, fence, lease_ms, others_wait});
 }
 
 /* Queued: the next try is a check, for which there is no hurry. */

@@ -226,7 +226,8 @@ static hf__span drift_of(const hf_hold *hold, hf__span lease)
 hf__instant hf__hold_began(const hf_hold *hold)
 {
     int64_t deadline = atomic_load(&hold->deadline_ns);
-    return (hf__instant){deadline - hold->lease.ns + drift_of(hold, hold->lease).ns};
+    hf__instant began = {deadline - hold->lease.ns + drift_of(hold, hold->lease).ns};
+    return hf__later(began, (hf__instant){hold->core->now.ns - hold->watch.interval.ns});
 }
 
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms)

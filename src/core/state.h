@@ -680,7 +680,9 @@ bool hf__hold_move_deadline(hf_hold *hold, int64_t deadline_ns);
 /* Takes the server's word, given to a copy sent then: false if the hold has been found expired
  * before, by any thread, which is final. */
 bool hf__hold_believe(hf_hold *hold, hf__instant sent, int64_t remaining_ms);
-hf__instant hf__hold_began(const hf_hold *hold); /* its lease, as its deadline tells */
+/* When its lease began, as its deadline tells: a grant that was heard of late is to be renewed as
+ * early as if it had been heard of at once. Not earlier than its renewal would be late. */
+hf__instant hf__hold_began(const hf_hold *hold);
 
 /* reentry.c: several handles on one hold */
 bool hf__reentry_try(hf_hold *fresh); /* makes it a handle on what its thread holds already */

@@ -246,6 +246,8 @@ const sim_mutant mutants[] = {
      .core = HF__MUTANT_PUSH_OLD},
     {"push-early", "a grant that overtakes its own queueing is dropped", 500,
      .core = HF__MUTANT_PUSH_EARLY},
+    {"push-stale", "a grant is taken of whose lease hardly anything is left", 8000,
+     .core = HF__MUTANT_PUSH_STALE},
     {"push-from-now", "deadline of a grant from its arrival", 500,
      .core = HF__MUTANT_PUSH_FROM_NOW},
     {"queue-deaf", "queued before the subscription was confirmed", 500,
@@ -258,6 +260,8 @@ const sim_mutant mutants[] = {
     /* From thread to thread. */
     {"turn-owner", "holds with an owner are passed on", 500, .core = HF__MUTANT_TURN_OWNER},
     {"turn-late", "a lock is passed on for ever", 500, .core = HF__MUTANT_TURN_LATE},
+    {"turn-replans", "what a renewal brings is ignored if the lock was passed on meanwhile", 4000,
+     .core = HF__MUTANT_TURN_REPLANS},
     {"turn-fence", "a lock is passed on with its fence", 500, .core = HF__MUTANT_TURN_FENCE},
     {"range-kept", "many fences are reserved, and those that nobody had are not given back", 500,
      .core = HF__MUTANT_RANGE_KEPT},
