@@ -365,11 +365,11 @@ void storm_settle(struct storm *storm)
         complain(board, "a process does not finish within %d ms of the end", SETTLE_BOUND_MS);
 }
 
-/* Fences and notes are kept for an hour or so, but never for ever. */
+/* Fences, marks of slots and notes are kept for an hour or so, but never for ever. */
 static const char leftover_keys[] =
     "local left = {} "
     "for _, key in ipairs(redis.call('KEYS', '*')) do "
-    "  local kept = string.match(key, '^hf:[fw]:') and redis.call('PTTL', key) > 0 "
+    "  local kept = string.match(key, '^hf:[fmw]:') and redis.call('PTTL', key) > 0 "
     "  if not kept then left[#left + 1] = key end "
     "end "
     "return table.concat(left, ' ')";

@@ -19,7 +19,8 @@ static struct attempt waiters[8];
 
 /* ---- A crowd of threads ---------------------------------------------------------------------- */
 
-struct book { /* written by whoever holds the lock */
+struct book { /* written by whoever holds the lock, but for the first */
+    atomic_int came;
     atomic_int inside;
     atomic_int turns;
     atomic_int failures;
@@ -33,6 +34,7 @@ static void *take_a_turn(void *arg)
 {
     (void)arg;
     hf_hold *held;
+    atomic_fetch_add(&book.came, 1);
     if (hf_acquire(alice, "lock", HF_ACQUIRE(.wait_ms = -1, .lease_ms = LONG_MS), &held, NULL) !=
         HF_OK) {
         atomic_fetch_add(&book.failures, 1);
@@ -79,8 +81,8 @@ static void a_thousand_threads_are_one_waiter(void **state)
     hold = acquire_for(bob, LONG_MS);
     long long before = scripts_run(server);
     crowd_of_threads_waits(CROWD);
-    WAIT_UNTIL(queued() == 1, 10000);
-    sleep_ms(300); /* so that most have come; one place is all they need, whenever they come */
+    WAIT_UNTIL(queued() == 1 && atomic_load(&book.came) == CROWD, 10000);
+    sleep_ms(300); /* so that most wait; one place is all they need, whenever they come */
     assert_int_equal(queued(), 1);
     release(&hold);
     while (atomic_load(&book.turns) < CROWD && atomic_load(&book.failures) == 0)
