@@ -175,14 +175,13 @@ static void dismiss(hf_hold *hold)
     hf__hold_settle(hold);
 }
 
-/* The next one may want its renewals at other times. One that is under way comes first. */
+/* The next one may want its renewals at other times. */
 static void replan(hf_hold *hold, hf__span interval_before)
 {
-    bool planned = hold->renewal != HF__UNDER_WAY || HF__MUTANT(TURN_REPLANS);
     if (hold->ballot != NULL)
         hf__majority_replan(hold);
-    if (hold->watch.interval.ns != interval_before.ns && planned)
-        hf__watch_renewed(hold, hf__hold_began(hold));
+    if (hold->watch.interval.ns != interval_before.ns)
+        hf__watch_replan(hold);
     else
         hf__watch_look(hold);
 }

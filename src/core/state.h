@@ -705,6 +705,7 @@ void hf__stats_released(hf_hold *hold, bool released, hf_reason otherwise); /* t
 
 /* watch.c: the watchdog */
 void hf__watch_renewed(hf_hold *hold, hf__instant sent); /* or granted */
+void hf__watch_replan(hf_hold *hold); /* for another interval; what is under way stays so */
 void hf__watch_refused(hf_hold *hold);                   /* try again soon */
 void hf__watch_end(hf_hold *hold);
 void hf__watch_look(hf_hold *hold);         /* what its state is now */

@@ -410,6 +410,18 @@ void hf__watch_renewed(hf_hold *hold, hf__instant sent)
     hf__watch_look(hold);
 }
 
+/* One that is under way comes first. */
+void hf__watch_replan(hf_hold *hold)
+{
+    hf__instant began = hf__hold_began(hold);
+    if (hold->renewal != HF__UNDER_WAY || HF__MUTANT(TURN_REPLANS)) {
+        hf__watch_renewed(hold, began);
+        return;
+    }
+    hold->watch.due = hf__after(began, hold->watch.interval);
+    hf__watch_look(hold);
+}
+
 void hf__watch_refused(hf_hold *hold)
 {
     hf__span pause = {hold->watch.interval.ns / RETRY_DIVISOR};

@@ -82,7 +82,8 @@ void world_returns_later(world *w, int client, int64_t delay_ns)
     world_schedule(w, back, delay_ns);
 }
 
-/* Another program takes all locks, and gives them back: that is found by looking, every 10 s. */
+/* Another program takes all locks, and gives them back: that is found by looking, every 10 s. It
+ * waits until nobody holds any: a hold that was detached lasts without its client (seed 1982). */
 static void outsider_runs(world *w, int count, const char *const *words)
 {
     server_set_clock(w);
@@ -92,6 +93,7 @@ static void outsider_runs(world *w, int count, const char *const *words)
 void sights_outsider(world *w)
 {
     int64_t until_found_ns = MS(REPEAT_MS + REPEAT_MS / 100 + TROUBLE_MS) + 20 * w->plan.delay_ns;
+    world_run_until(w, w->run.now_ns + MS(20000), tokens_over);
     w->outsider = true;
     observers_settle(w, false);
     for (int i = 0; i < w->plan.locks; i++)
