@@ -321,7 +321,8 @@ static void granted(hf_hold *hold, const grant *word)
 
 /* The lease of a grant that came by message counts from the last check that was answered. If that
  * is long ago, because a busy server answers checks late, too little would be left to renew it in:
- * another check tells how much there is. */
+ * another check tells how much there is. One that is in flight may have reached the server before
+ * the grant was made: then its answer is "queued", and one more has to follow. */
 static bool is_stale(const hf_hold *hold, hf__instant sent)
 {
     return hf__between(sent, hold->core->now).ns > hold->lease.ns / 2 && !HF__MUTANT(PUSH_STALE);
@@ -331,10 +332,12 @@ void hf__acquire_pushed(hf_hold *hold, uint64_t fence, int64_t lease_ms, bool ot
 {
     hf__instant sent = HF__MUTANT(PUSH_FROM_NOW) ? hold->core->now : hold->place.base_sent;
     hold->handed = true;
-    if (is_stale(hold, sent))
+    if (is_stale(hold, sent)) {
+        hold->place.set_aside = request_of(hold)->place == HF__IN_FLIGHT;
         hf__link_submit(request_of(hold));
-    else
+    } else {
         granted(hold, &(grant){sent, fence, lease_ms, others_wait});
+    }
 }
 
 /* Queued: the next try is a check, for which there is no hurry. */
@@ -345,6 +348,9 @@ static void waiting(hf_hold *hold, const hf_error *why, int64_t remaining_ms,
     call->error = *why;
     call->next_try = hf__queue_joined(hold, place->integer, remaining_ms, foreign->integer == 1);
     hf__acquire_set_timer(call);
+    if (hold->place.set_aside)
+        hf__link_submit(request_of(hold));
+    hold->place.set_aside = false;
 }
 
 /* words: 0, remaining ms, holder; if it is queued, its place and whether the holder is foreign; on

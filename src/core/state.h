@@ -126,6 +126,7 @@ typedef struct hf__place { /* of a hold in the queue at the server; see queue.c 
     hf__instant base_sent; /* S of that copy */
     uint64_t base_run;     /* and to which server process */
     bool passed;           /* somebody waits behind the grant that we have not heard of yet */
+    bool set_aside;        /* a stale grant came while a check was in flight: ask once more */
     int64_t number;        /* in the queue, as last heard; 0: it has not been heard yet */
 } hf__place;
 

@@ -24,7 +24,7 @@ void sim_server_set_time(sim_server *server, int64_t wall_us);
 
 /* ---- Connections: small numbers from 0 to SIM_CONNECTIONS_MAX - 1, chosen by the world ---- */
 
-enum { SIM_CONNECTIONS_MAX = 256 };
+enum { SIM_CONNECTIONS_MAX = 1024 }; /* a server that stands still gets many, and serves none */
 
 void sim_server_connect(sim_server *server, int connection);
 void sim_server_disconnect(sim_server *server, int connection); /* forgets what it said and heard */

@@ -214,10 +214,29 @@ static void a_break_comes_as_a_message(void **state)
     contest_end();
 }
 
+/* Its lease counts from a check that is long ago, so the grant is set aside; the check in flight was
+ * served before the grant, and its answer knows nothing of it. */
+static void a_stale_grant_is_looked_at_behind_a_check_in_flight(void **state)
+{
+    (void)state;
+    contest_begin_held();
+    ACQUIRE(1, "x", .wait_ms = 60000, .lease_ms = 600);
+    S.muted = 1;
+    ADVANCE_MS(350);
+    assert_int_equal(S.node.acquires, 3); /* the last one is the check */
+    rival_release("x", 1);
+    EXPECT_WAITING(1);
+    S.muted = 0;
+    stage_run();
+    EXPECT(1, HF_OK);
+    contest_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_messages_are_nobodys_business),
+        cmocka_unit_test(a_stale_grant_is_looked_at_behind_a_check_in_flight),
         cmocka_unit_test(a_huge_message_is_bounded),
         cmocka_unit_test(senseless_bytes_break_the_subscription_only),
         cmocka_unit_test(answers_to_the_greeting_that_make_no_sense),
