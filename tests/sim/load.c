@@ -20,8 +20,6 @@ enum {
     REPLY_SLACK_DIVISOR = 8 /* of the timeout: clocks differ */
 };
 
-#define FIRST_NUMBER (UINT64_C(1) << 50) /* above the numbers of all other holds */
-
 /* ---- What a seed draws ---- */
 
 static int64_t between(uint64_t *random, int64_t low, int64_t high)
@@ -119,8 +117,8 @@ static hf_hold *new_hold(sim_load *l, int client, load_call *c)
     hf__wish wish = {.who = {.client_id = l->client_id,
                              .host = "sim",
                              .pid = (uint64_t)client,
-                             .thread = FIRST_NUMBER + l->made,
-                             .number = FIRST_NUMBER + HF__NUMBER_STEP * l->made},
+                             .thread = LOAD_FIRST_NUMBER + l->made,
+                             .number = LOAD_FIRST_NUMBER + HF__NUMBER_STEP * l->made},
                      .prefix = {"", 0},
                      .name = hf__slice_text(name),
                      .owner = {"", 0},

@@ -14,6 +14,8 @@
 #include "capacity.h"
 #include "core/core.h"
 
+#define LOAD_FIRST_NUMBER (UINT64_C(1) << 50) /* of its holds: above those of all others */
+
 typedef enum load_kind {
     LOAD_NONE,
     LOAD_WAVES, /* many calls at once, again and again; the server is able to renew what they get */
