@@ -84,6 +84,7 @@ struct world {
     bool healing;       /* no faults any more */
     bool resting;       /* nobody begins anything: what is on its way arrives */
     bool quiet;         /* no faults, and none that was is felt any more */
+    int64_t quiet_ns;   /* since when */
     bool finished;
     sim_stats stats;
     uint64_t values_seen[VALUES_MAX]; /* hashes of values that some hold or foreigner had */

@@ -130,6 +130,7 @@ void world_run(world *w, uint64_t seed, bool print_trace)
         world_run_until(w, w->run.now_ns + MS(11000), NULL);
     w->resting = false;
     w->quiet = true;
+    w->quiet_ns = w->run.now_ns;
     observers_settle(w, !w->plan.denies_some && !w->plan.denies_all);
     actor_all_go_on(w);
     if (draw(w, 2) == 0)
