@@ -531,8 +531,8 @@ HF_API hf_status hf_detach(hf_hold **hold, char *token, hf_error *error);
 
 /* Takes up the hold of a token, for this client: it is renewed and released as if it had been
  * acquired here, with the same fence. Of the options those about the lease, renewal, on_event and
- * name_length count; the lease is what was acquired unless it is given, and is renewed with this
- * call. If two take up the same token, both hold it, and the first release ends it. A request to
+ * name_length count; the lease is the longest that the hold has asked for unless it is given, and is
+ * renewed with this call. If two take up the same token, both hold it, and the first release ends it. A request to
  * give it up (hf_revoke) is heard of with this call and with its renewals. What is left of the
  * lease is believed up to the longer of the token's and the one that is given. With several servers
  * a majority must have it; the others are waited for as long again as that took, or 50 ms, so that

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tokens: a hold as a line of text, "1,<late>,<fence>,<last fence>,<lease ms>,<value>,<owner>".
- * Late is 1 if a copy of the acquire may still reach the server, which the release must prevent.
+ * Late is 1 if a copy of the acquire may still reach the server, which the release must prevent: for
+ * as long as the longest lease that the hold has asked for, which the token says.
  * What is not a letter, a digit or one of ".:@/_-" is written as %XX, so that shells leave it
  * alone. */
 #include <string.h>
@@ -41,7 +42,7 @@ static void write_token(const hf_hold *hold, char *place)
 {
     hf__format(place, HF_TOKEN_MAX, "1,0,%llu,%llu,%lld,", (unsigned long long)hf__hold_fence(hold),
                (unsigned long long)hf__hold_fence_top(hold),
-               (long long)hf__span_to_ms(hf__hold_lease(hold)));
+               (long long)hf__span_to_ms(hf__hold_longest_lease(hold)));
     char *end = put_encoded(place + strlen(place), hf__hold_value_text(hold));
     *end++ = ',';
     *put_encoded(end, hf__hold_owner_text(hold)) = '\0';

@@ -288,6 +288,7 @@ void *hf__hold_client(const hf_hold *hold);
 /* What happened before is told from now on. */
 void hf__hold_listen(hf_hold *hold);
 hf__span hf__hold_lease(const hf_hold *hold);
+hf__span hf__hold_longest_lease(const hf_hold *hold); /* that it has ever asked for */
 uint64_t hf__hold_fence(const hf_hold *hold);
 uint64_t hf__hold_fence_top(const hf_hold *hold);
 hf__slice hf__hold_key_text(const hf_hold *hold);

@@ -162,6 +162,11 @@ hf__span hf__hold_lease(const hf_hold *hold)
     return hf__hold_of(hold)->lease;
 }
 
+hf__span hf__hold_longest_lease(const hf_hold *hold)
+{
+    return hf__hold_of(hold)->longest_lease;
+}
+
 uint64_t hf__hold_fence(const hf_hold *hold)
 {
     return hf__hold_of(hold)->fence;

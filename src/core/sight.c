@@ -166,7 +166,7 @@ static void first_look(hf_observer *o)
 
 /* The server does not know of a fence that was heard before it was asked. It has forgotten, or that
  * was the lock of another database, or forged; its word counts, or nothing below would ever be
- * heard again. */
+ * heard again. But it says nothing about a grant that was heard since. */
 static void take_back(hf_observer *o)
 {
     const hf_inspection *seen = &o->inspection;
@@ -191,7 +191,7 @@ void hf__sight_confirmed(hf_observer *o)
 {
     const hf_inspection *seen = &o->inspection;
     o->pending = 0;
-    if (seen->fence < o->asked_fence)
+    if (seen->fence < o->asked_fence && o->fence == o->asked_fence)
         take_back(o);
     if (seen->fence < o->fence)
         return;

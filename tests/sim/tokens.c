@@ -112,7 +112,7 @@ static sim_token write_down(world *w, const sim_handle *h)
     sim_token token = {.wish = h->wish,
                        .fence = hf__hold_fence(h->hold),
                        .fence_top = hf__hold_fence_top(h->hold),
-                       .lease_ms = hf__span_to_ms(hf__hold_lease(h->hold)),
+                       .lease_ms = hf__span_to_ms(hf__hold_longest_lease(h->hold)),
                        .longest_ms = h->longest_ms,
                        .stretched = h->stretched,
                        .fence_accepted = h->fence_accepted,
