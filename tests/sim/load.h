@@ -67,7 +67,7 @@ bool load_told(world *world, sim_load *load, int client, const hf__tell *tell);
 bool load_answered(const hf__core *core, int link);
 /* The client closes a connection over which it last heard something at that time. */
 void load_closes(world *world, hf__core *core, int client, int link, int64_t heard_ns);
-/* Long after the last wave. */
-void load_check_rest(world *world, const sim_load *load, int client);
+/* Long after the last wave. `idle`: nothing else keeps the servers busy. */
+void load_check_rest(world *world, const sim_load *load, int client, bool idle);
 
 #endif

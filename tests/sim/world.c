@@ -124,7 +124,7 @@ void world_run(world *w, uint64_t seed, bool print_trace)
     /* Longer than the latest message and its lease. */
     world_run_until(w, w->run.now_ns + MS(8000), NULL);
     for (int i = 0; i < w->plan.clients; i++)
-        load_check_rest(w, &w->clients[i].load, i);
+        load_check_rest(w, &w->clients[i].load, i, true);
     capacity_end(&w->capacity);
     if (w->plan.observers > 0) /* each has asked again */
         world_run_until(w, w->run.now_ns + MS(11000), NULL);
