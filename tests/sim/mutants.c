@@ -91,9 +91,10 @@ const sim_mutant mutants[] = {
     {"mark-not-set", "a tombstone is left, but the fence does not say so", 4000,
      .edits = {EDIT("release", "mark_queue(found[2], late)", ""),
                EDIT("release", "marks = life > 0 and '+' or ''", "life = 0")}},
-    {"mark-lost", "the next grant wipes away the mark of a tombstone", 8000,
+    {"mark-lost", "the next grant wipes away the mark of a tombstone, and its release sets none", 8000,
      .edits = {EDIT("hand_on", "waiting = call('ZCARD', KEYS[2]) -- of these",
-                    "waiting = 0 -- of these")}},
+                    "waiting = 0 -- of these"),
+               EDIT("release", "marks = life > 0 and '+' or ''", "life = 0")}},
 
     /* The client. */
     {"sent-after", "deadline from after the sending", 500, .core = HF__MUTANT_SENT_AFTER},
@@ -163,7 +164,7 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("release", "if KEYS[6] and marks == '' and top > told then", "if false then")}},
     {"slot-ignored", "an acquire does not look at the mark of its slot", 8000,
      .edits = {EDIT("acquire", "#marked == #stamp and marked < stamp or not KEYS[6]", "true"),
-               EDIT("acquire", "slot_last = tonumber(marked) or 0", "slot_last = 0")}},
+               EDIT("acquire", "slot_last = number_in(marked)", "slot_last = 0")}},
     {"slot-lowered", "an acquire lowers the mark of its slot", 8000,
      .edits = {EDIT("acquire", "if slot_last > clock then", "if false then")}},
     {"break-keeps-fence", "a break does not raise the fence", 500,
