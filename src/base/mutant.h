@@ -29,6 +29,7 @@ enum {
     HF__MUTANT_WINDOW_WIDE,       /* and hundreds before the pace of the server is known */
     HF__MUTANT_NOT_HELD_BACK,     /* new acquires go on while renewals are late */
     HF__MUTANT_LAG_PER_LINK,      /* and over other links of the same server */
+    HF__MUTANT_WAY_IS_LATE,       /* the way to the server and back counts as lateness */
     HF__MUTANT_LATE_FLOOD,        /* late renewals wait at the server, not here */
     HF__MUTANT_LAG_REMEMBERED,    /* renewals stay late until there is another one */
     HF__MUTANT_PACE_CONSTANT,     /* so many renewals leave in a second, however many are due */

@@ -12,6 +12,9 @@
  * of a bunch has the time of all; so the pace is that of the last SPELL_MS, not of the last
  * answers.
  *
+ * The way there and back is the shortest round trip of the last seconds. It is no lateness either
+ * (hf__watch_lag).
+ *
  * A link begins with few calls, and each answer allows one more, until the time is the limit: who
  * holds one lock and then starts hundreds of calls must not find out by losing it that the server
  * is slow.
@@ -28,7 +31,8 @@ enum {
     SPELL_MS = HF_LEASE_MIN_MS / 5,
     WINDOW_MIN = 2, /* with one, no call would be in flight when an answer comes */
     WINDOW_FIRST = 4,
-    ANSWERS_MIN = 16 /* of which the pace is an average */
+    ANSWERS_MIN = 16,     /* of which the pace is an average */
+    ROUND_TRIP_MS = 10000 /* for so long the shortest counts */
 };
 
 void hf__flow_init(hf__link *link)
@@ -122,10 +126,23 @@ static void set_window(hf__link *link)
         link->window = most;
 }
 
+static void note_round_trip(hf__link *link, hf__instant sent)
+{
+    hf__instant now = link->core->now;
+    if (hf__is_never(sent))
+        return;
+    hf__span took = hf__between(sent, now);
+    if (took.ns > link->round_trip.ns && hf__before(now, link->round_trip_expires))
+        return;
+    link->round_trip = took;
+    link->round_trip_expires = hf__after(now, hf__span_ms(ROUND_TRIP_MS));
+}
+
 /* A call that took for ever counts as one that took the whole time: more would change nothing now,
  * and be remembered for longer. */
 void hf__flow_answered(hf__link *link, const hf__request *request)
 {
+    note_round_trip(link, request->sent);
     bool queued = hf__before(request->sent, link->unheard);
     hf__span took = hf__between(link->unheard, link->core->now);
     hf__span most = hf__span_ms(SPELL_MS);

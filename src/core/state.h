@@ -260,6 +260,8 @@ struct hf__link {
     size_t window; /* and how many may be; see flow.c */
     hf__pace call_pace;
     hf__pace renewal_pace;
+    hf__span round_trip;            /* the shortest of late, */
+    hf__instant round_trip_expires; /* and until when it counts */
     hf__timer timer;
     hf__timer renew_timer;                    /* to look at the renewals */
     hf__wheel renewals;                       /* those that are planned */
@@ -706,8 +708,8 @@ void hf__stats_released(hf_hold *hold, bool released, hf_reason otherwise); /* t
 
 /* watch.c: the watchdog */
 void hf__watch_renewed(hf_hold *hold, hf__instant sent); /* or granted */
-void hf__watch_replan(hf_hold *hold); /* for another interval; what is under way stays so */
-void hf__watch_refused(hf_hold *hold);                   /* try again soon */
+void hf__watch_replan(hf_hold *hold);  /* for another interval; what is under way stays so */
+void hf__watch_refused(hf_hold *hold); /* try again soon */
 void hf__watch_end(hf_hold *hold);
 void hf__watch_look(hf_hold *hold);         /* what its state is now */
 void hf__watch_look_at_all(hf__link *link); /* whose renewals are overdue or under way */

@@ -14,7 +14,8 @@
  * within a sixteenth of their interval, they leave faster, so that all of them leave within that
  * time, however many there are. If the server does not answer at that rate, no more leave once the
  * first of those under way is late by an eighth, but what the server answers within that time (or
- * one call); that also holds back new acquires, see flow.c.
+ * one call); that also holds back new acquires, see flow.c. The way to the server and back is no
+ * lateness, up to half of the interval: one that is further away is too slow for such a lease.
  *
  * Holds whose renewal was refused alone (split.c) have a list of their own. A few of them go with
  * each round, each in a call of its own and behind the others, which they must not delay.
@@ -40,6 +41,7 @@ enum {
     SERVER_DIVISOR = 4, /* of that: until one of another link to the same server */
     AHEAD_DIVISOR = 8,  /* of the interval: how much earlier a renewal may leave with others, */
     LATE_DIVISOR = 8,   /* how much later, before new holds must wait, */
+    WAY_DIVISOR = 2,    /* not counting the way to the server and back, up to that; */
     PACE_DIVISOR = 16,  /* and within which time all that are overdue must leave */
     CALM_MS = 1000,     /* renewals are on time again if none was late for so long */
     RETRY_DIVISOR = 4,  /* of the interval: pause after a refusal */
@@ -56,15 +58,11 @@ static const hf_hold *first_of(const hf__list *holds)
     return node != NULL ? HF__ENTRY(node, hf_hold, watch.plan.node) : NULL;
 }
 
-/* By how much the first of a list is late, if that is too much; else 0. A list is in the order in
- * which its renewals were planned to leave. */
-static hf__span lag_of(const hf__list *holds, hf__instant now)
+/* The way to the server and back, as far as it is no lateness. */
+static hf__span way_of(const hf__link *link, hf__span interval)
 {
-    const hf_hold *first = first_of(holds);
-    if (first == NULL || hf__before(now, first->watch.plan.due))
-        return hf__span_ms(0);
-    hf__span late = hf__between(first->watch.plan.due, now);
-    return late.ns > first->watch.interval.ns / LATE_DIVISOR ? late : hf__span_ms(0);
+    int64_t most = HF__MUTANT(WAY_IS_LATE) ? 0 : interval.ns / WAY_DIVISOR;
+    return link->round_trip.ns < most ? link->round_trip : (hf__span){most};
 }
 
 static hf__span longer(hf__span a, hf__span b)
@@ -72,10 +70,20 @@ static hf__span longer(hf__span a, hf__span b)
     return a.ns > b.ns ? a : b;
 }
 
+/* By how much the renewal of a hold is late, if that is too much; else 0. */
+static hf__span lag_of(const hf_hold *hold, hf__span way)
+{
+    hf__instant now = hold->core->now, by = hf__after(hold->watch.plan.due, way);
+    hf__span late = hf__before(by, now) ? hf__between(by, now) : hf__span_ms(0);
+    return late.ns > hold->watch.interval.ns / LATE_DIVISOR ? late : hf__span_ms(0);
+}
+
+/* The lists are in the order in which their renewals were planned to leave. */
 static hf__span own_lag(const hf__link *link)
 {
-    hf__instant now = link->core->now;
-    return longer(lag_of(&link->overdue, now), lag_of(&link->under_way, now));
+    const hf_hold *unsent = first_of(&link->overdue), *sent = first_of(&link->under_way);
+    hf__span lag = unsent != NULL ? lag_of(unsent, hf__span_ms(0)) : hf__span_ms(0);
+    return sent != NULL ? longer(lag, lag_of(sent, way_of(link, sent->watch.interval))) : lag;
 }
 
 /* The links to a server share what it can do. Over one that answers, and is late all the same, the
@@ -101,7 +109,8 @@ static size_t room(const hf__link *link)
     const hf_hold *first = first_of(&link->overdue); /* NULL: only some that were refused */
     if (first == NULL || hf__watch_lag(link).ns == 0 || HF__MUTANT(LATE_FLOOD))
         return ROUND_MAX;
-    hf__span time = {first->watch.interval.ns / PACE_DIVISOR};
+    hf__span interval = first->watch.interval;
+    hf__span time = {interval.ns / PACE_DIVISOR + way_of(link, interval).ns};
     size_t most = hf__flow_renewals_within(link, time);
     most = most < ROUND_MAX ? most : ROUND_MAX;
     return link->under_way.count < most ? most : 0;

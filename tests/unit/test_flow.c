@@ -343,6 +343,16 @@ static void fall_behind_on_one(void)
     ADVANCE_MS(INTERVAL_MS + LATE_MS + 1);
 }
 
+/* What operators see; how many are unsent depends on the driver. */
+static void expect_load(hf_load expected)
+{
+    hf_load load;
+    hf__core_load(S.core, &load);
+    assert_int_equal(load.late_ms, expected.late_ms);
+    assert_int_equal(load.held_back, expected.held_back);
+    assert_int_equal(load.overloads, expected.overloads);
+}
+
 /* It answers over that link, and yet is late: so it is slow over the others, too. */
 static void a_lock_of_another_link_waits_too(void **state)
 {
@@ -354,10 +364,12 @@ static void a_lock_of_another_link_waits_too(void **state)
     ACQUIRE(4, "{b}2", .wait_ms = 60000);
     assert_int_equal(link_of(4), link_of(2));
     assert_int_equal(S.core->links[link_of(4)].held_back.count, 1);
+    expect_load((hf_load){.late_ms = LATE_MS + 1, .held_back = 1, .overloads = 1});
     stage_say(link_of(1), "*1\r\n:1\r\n", 8);
     ADVANCE_MS(1);
     EXPECT_STATE(1, HF_SAFE);
     assert_int_equal(S.core->links[link_of(4)].held_back.count, 0);
+    expect_load((hf_load){.overloads = 1});
     S.deaf = false;
     FINISH();
 }
@@ -370,6 +382,36 @@ static void but_not_for_one_that_is_silent(void **state)
     fall_behind_on_one();
     ACQUIRE(4, "{b}2", .wait_ms = 60000);
     assert_int_equal(S.core->links[link_of(4)].held_back.count, 0);
+    S.deaf = false;
+    FINISH();
+}
+
+/* ---- A server that is far away ---- */
+
+/* The way there and back is no lateness, neither for new locks nor for what operators see. */
+static void distance_is_not_lateness(void **state)
+{
+    enum { AWAY_MS = 2 * LATE_MS };
+    (void)state;
+    SETUP(.reply_timeout_ms = 5000, .call_timeout_ms = 5000);
+    ACQUIRE(1, "warm", .lease_ms = 60000);
+    ADVANCE_MS(10001); /* that it was near once is forgotten */
+    S.deaf = true;
+    ACQUIRE(2, "a", RENEWED, .renew_timeout_ms = 1000);
+    ADVANCE_MS(AWAY_MS);
+    grant_one();
+    EXPECT(2, HF_OK);
+    ADVANCE_MS(INTERVAL_MS - AWAY_MS + LATE_MS + 1);
+    ACQUIRE(3, "b", .wait_ms = 60000);
+    assert_int_equal(link_0()->held_back.count, 0);
+    expect_load((hf_load){.late_ms = 0});
+    ADVANCE_MS(AWAY_MS);
+    ACQUIRE(4, "c", .wait_ms = 60000);
+    assert_int_equal(link_0()->held_back.count, 1);
+    expect_load((hf_load){.late_ms = LATE_MS + 1, .held_back = 1, .overloads = 1});
+    stage_say(0, "*1\r\n:1\r\n", 8);
+    ADVANCE_MS(1);
+    EXPECT_STATE(2, HF_SAFE);
     S.deaf = false;
     FINISH();
 }
@@ -421,6 +463,7 @@ int main(void)
         cmocka_unit_test(the_log_says_when_it_is_over),
         cmocka_unit_test(a_lock_of_another_link_waits_too),
         cmocka_unit_test(but_not_for_one_that_is_silent),
+        cmocka_unit_test(distance_is_not_lateness),
         cmocka_unit_test(each_is_told_in_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
