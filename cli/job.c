@@ -265,7 +265,8 @@ static void judge_release(struct job *job)
         if (job->plan->on_lost != ON_LOST_IGNORE)
             job->exit_code = EXIT_LOST;
     } else if (job->answer.status != HF_OK && job->answer.status != HF_ELOST) {
-        say_note("%s could not be released: %s; it ends with its lease, in %.1f s at the latest",
+        say_note("the release of %s is not confirmed: %s; if it is still held, it ends with its "
+                 "lease, in %.1f s at the latest",
                  job->name, job->answer.text[0] != '\0' ? job->answer.text : "no answer",
                  (double)job->plan->ttl_ms / 1000);
     }

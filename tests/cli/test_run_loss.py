@@ -4,7 +4,9 @@
 import json
 import os
 import signal
+import socket
 import subprocess
+import threading
 import time
 import unittest
 
@@ -16,6 +18,51 @@ STUBBORN = ('trap "" TERM; sh -c \'echo $$ >$DIR/inner; while :; do sleep 0.05; 
 # One that says that it was told.
 POLITE = ('trap "date +%s%3N >$DIR/told; exit 0" TERM; echo $$ >$DIR/pid; '
           'while :; do sleep 0.01; done')
+
+
+class Relay:
+    """Between holdfast and its server; may cut off the connection with an answer in it."""
+
+    def __init__(self, server, folder):
+        self.url = f'unix://{folder}/relay'
+        self.server = server
+        self.cuts = False
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(f'{folder}/relay')
+        self.listener.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.server.path)
+            threading.Thread(target=self.carry, args=(client, server), daemon=True).start()
+            threading.Thread(target=self.carry_back, args=(client, server), daemon=True).start()
+
+    def carry(self, client, server):
+        with server:
+            while data := client.recv(65536):
+                if self.cuts and b'EVALSHA' in data:
+                    self.cuts = False
+                    client.shutdown(socket.SHUT_WR)
+                server.sendall(data)
+
+    @staticmethod
+    def carry_back(client, server):
+        with client:
+            try:
+                while data := server.recv(65536):
+                    client.sendall(data)
+            except OSError:
+                pass  # one of them is gone
+
+    def end(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
 
 
 class Loss(Running):
@@ -141,6 +188,21 @@ class Loss(Running):
         running.stdin = None
         _, error = self.end_of(running, 122)
         self.assertIn('overlapped', error)
+
+    def test_cannot_be_told_from_a_release_whose_answer_got_lost(self):
+        relay = Relay(self.server, self.folder)
+        self.addCleanup(relay.end)
+        running = self.start('--url', relay.url, '--ttl', '20', self.lock, '-c',
+                             'echo x >$DIR/held; cat; exit 5', stdin=subprocess.PIPE)
+        self.wait_for('held')
+        relay.cuts = True
+        running.stdin.close()
+        running.stdin = None
+        _, error = self.end_of(running, 5)
+        self.assertFalse(relay.cuts)
+        self.assertIn('is not confirmed', error)
+        self.assertIn('the lock was gone', error)
+        self.assertFalse(self.is_held())
 
     def test_while_we_wait_for_a_stopped_command(self):
         running = self.start('--ttl', '1', self.lock, '-c', POLITE)

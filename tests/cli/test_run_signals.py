@@ -210,7 +210,7 @@ class WhileReleasing(Running):
         running.stdin.close()
         running.stdin = None
         _, error = self.end_of(running, 5)
-        self.assertIn('could not be released', error)
+        self.assertIn('is not confirmed', error)
         self.server.go_on()
         wait_until(lambda: not self.is_held(), 'the end of the lease', 5)
 
