@@ -58,6 +58,7 @@ local lease, range, n = tonumber(ARGV[2]), tonumber(ARGV[4] or 1), tonumber(ARGV
 local ticket = tonumber(ARGV[9] or 0)
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- include cut
+-- include number
 -- include mint
 if taken and KEYS[6] then
     slot_last = number_in(marked)
@@ -135,9 +136,8 @@ end
 -- Busy: held with that value; queues if it may wait.
 local function refuse(held, remaining)
     if n == 0 and proposed then
-        local last = tonumber(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2] or 0)
-        local fence = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
-        return {0, remaining, cut(held), math.max(last, clock, fence)}
+        local last = number_in(call('ZREVRANGE', KEYS[2], '0', '0', 'WITHSCORES')[2])
+        return {0, remaining, cut(held), math.max(last, clock, number_in(call('GET', KEYS[3])))}
     elseif n == 0 then
         return {0, remaining, cut(held)}
     elseif call('ZSCORE', KEYS[2], '!' .. value) then
@@ -261,7 +261,7 @@ end
 
 local remaining = call('PTTL', KEYS[1])
 if owner then
-    local own = tonumber(call('ZSCORE', KEYS[5], value) or 0)
+    local own = number_in(call('ZSCORE', KEYS[5], value))
     if own > now then
         remaining = own - now
     elseif call('ZSCORE', KEYS[2], '!' .. value) then
@@ -275,6 +275,6 @@ elseif remaining < 0 then -- somebody took the expiry away: a crash would lock i
     call('PEXPIRE', KEYS[1], lease)
     remaining = lease
 end
-local last = tonumber(string.match(call('GET', KEYS[3]) or '', '^%d+') or 0)
+local last = number_in(call('GET', KEYS[3]))
 local waiting = call('ZCOUNT', KEYS[2], '0', '+inf')
-return granted(last > 0 and last - range + 1 or mint(nil, range, lease, waiting), remaining, waiting)
+return granted(last > 0 and last >= range and last - range + 1 or mint(nil, range, lease, waiting), remaining, waiting)

@@ -10,13 +10,14 @@
 -- -> the new fence (also to a copy that comes again), or 0: another hold has it now, or nobody
 local call = redis.call
 -- include cut
+-- include number
 local kept = call('GET', KEYS[3])
-local last = tonumber(string.match(kept or '', '^%d+') or 0)
+local last = number_in(kept)
 local victim = ARGV[2] .. ':' .. ARGV[1]
 local held = call('GET', KEYS[1])
 if not held or cut(held) ~= ARGV[1] or last ~= tonumber(ARGV[2]) then
     local raised, whose = string.match(call('HGET', KEYS[4], '#raised') or '', '^(%d+):(.*)$')
-    return whose == victim and tonumber(raised) or 0
+    return whose == victim and number_in(raised) or 0
 end
 local proposed = ARGV[4]
 local keep = math.max(tonumber(ARGV[3]), call('PTTL', KEYS[1]))

@@ -6,10 +6,11 @@
 --     waiters, {value, ms since it began to wait, ...}}
 local call = redis.call
 -- include cut
+-- include number
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local after_now = string.format('(%.0f', now)
-local held = call('GET', KEYS[1])
+local held, kept = call('GET', KEYS[1]), call('GET', KEYS[2])
 local holders = call('ZREVRANGEBYSCORE', KEYS[3], '+inf', after_now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 for i = 2, #holders, 2 do
     holders[i - 1] = cut(holders[i - 1])
@@ -23,6 +24,6 @@ for _, value in ipairs(call('ZRANGEBYSCORE', KEYS[4], 0, '+inf', 'LIMIT', 0, ARG
     waiters[#waiters + 1] = since and now - since or 0
 end
 return {held and cut(held), call('PTTL', KEYS[1]),
-        cut(string.match(call('GET', KEYS[2]) or '', '^%d+') or ''),
+        number_in(kept) > 0 and string.match(kept, '^%d+') or '',
         call('ZCOUNT', KEYS[3], after_now, '+inf'), holders,
         call('ZCOUNT', KEYS[4], 0, '+inf'), waiters}

@@ -1,6 +1,6 @@
 -- Pasted into acquire, release and break: fences. Needs `call`, `clock` (server time in us, or the
 -- proposed fence if that is more), `time` (its parts, as the server says them), `now` (in ms), `keep`
--- (ms for which a fence is kept at least), `cut` and KEYS 2 the queue, 3 the fence, 4 the notes, 6 the
+-- (ms for which a fence is kept at least), `cut`, `number_in` and KEYS 2 the queue, 3 the fence, 4 the notes, 6 the
 -- mark of the slot.
 --
 -- The slot's mark is for all names of the slot: no fence of a name whose own key is gone was larger.
@@ -16,13 +16,6 @@
 -- To print a number is slow: where one is at hand as text, as the time and mostly `keep` are, that is
 -- used.
 local slot_last, told = 0, 0 -- what the slot's mark was, as far as it was read, and is
-
--- The number that a fence or a mark begins with; 0: none, or one that no fence can have, which somebody
--- else has put there.
-local function number_in(text)
-    local number = tonumber(type(text) == 'string' and string.match(text, '^%d+') or 0)
-    return number < 9007199254740992 and number or 0
-end
 
 -- `number` and its text. A larger one that is there stays.
 local function tell_slot(number, text)
@@ -127,7 +120,7 @@ end
 -- Tells those who watch the lock what has happened; without a fence, that of the last hold.
 local function announce(kept, word, value, fence, lease)
     if kept and string.find(kept, '@', 1, true) then
-        fence = fence or tonumber(string.match(kept, '^%d+') or 0)
+        fence = fence or number_in(kept)
         redis.pcall('PUBLISH', 'hf:e:' .. KEYS[3],
                     string.format('%s %.0f %d %s', word, fence, lease, cut(value)))
     end

@@ -16,9 +16,12 @@ if call('PTTL', KEYS[3]) < tonumber(ARGV[1]) then
 end
 if not kept then
     call('SET', KEYS[2], '0@', 'PX', ARGV[1])
-elseif not string.find(kept, '@', 1, true) then
-    call('SET', KEYS[2], kept .. '@', 'KEEPTTL')
-elseif call('PTTL', KEYS[2]) < tonumber(ARGV[1]) then
-    call('PEXPIRE', KEYS[2], ARGV[1])
+else
+    if not string.find(kept, '@', 1, true) then
+        call('SET', KEYS[2], kept .. '@', 'KEEPTTL')
+    end
+    if call('PTTL', KEYS[2]) < tonumber(ARGV[1]) then -- also behind a hold that is not renewed
+        call('PEXPIRE', KEYS[2], ARGV[1])
+    end
 end
 return 1

@@ -11,7 +11,8 @@
 --      is left out at the end is 0, an hour, '' and 0. Who leaves out 6 has had the lock from acquire
 --      itself: a fence without marks is one that the slot was told
 -- -> 1 released, 0 it was not ours, -fence it was not ours, and the hold with that fence was broken,
---    2 it was not ours, and no copy of this has released it: its fence is there as it was
+--    2 it was not ours, and no copy of this has released it: its fence is there as it was, and none
+--    was to be given back, which others could have had since
 --
 -- A tombstone '!value' in the queue, with the score -(expiry in server ms), turns late copies away.
 -- A server at its memory limit refuses writes that may grow, except after one that may not (DEL,
@@ -41,6 +42,7 @@ local released = 0
 local kept, stays = found[2], nil
 local digits = string.match(kept or '', '^%d+') or '0'
 -- include cut
+-- include number
 -- include mint
 
 -- Fences that were reserved for this hold and that nobody has had are given out again: so fences do
@@ -99,7 +101,8 @@ if released > 0 then
 end
 local broken = call('HGET', KEYS[4], '#broken')
 local left = string.find(found[2] or '', '-', 1, true)
-if not broken and KEYS[6] and not owner and digits ~= '0' and digits == top and not left then
+if not broken and KEYS[6] and not owner and digits ~= '0' and digits == top and unused == '0'
+    and not left then
     return 2
 end
-return -tonumber(broken or 0)
+return -number_in(broken)

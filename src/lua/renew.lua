@@ -17,6 +17,7 @@ local call = redis.call
 local answers = {}
 local at = 1
 local now
+-- include number
 
 local function time()
     if not now then
@@ -38,7 +39,7 @@ end
 -- The hold's own time, or 0.
 local function renew_shared(lock, holders, value, lease, owner)
     time()
-    local own = tonumber(call('ZSCORE', holders, value) or 0)
+    local own = number_in(call('ZSCORE', holders, value))
     if own <= now or call('GET', lock) ~= owner then
         return 0
     end
@@ -59,7 +60,7 @@ local function renew(lock, fence, notes, holders, value, lease, keep, owner, kno
     if known ~= 0 then
         known = math.abs(known)
         kept = call('GET', fence)
-        last = tonumber(string.match(kept or '', '^%d+') or 0)
+        last = number_in(kept)
     end
     if last > known and not shared then
         remaining = 0

@@ -7,8 +7,9 @@
 -- -> 1 left, 0 another hold has it now, or nobody
 local call = redis.call
 -- include cut
+-- include number
 local held, kept = call('GET', KEYS[1]), call('GET', KEYS[2]) or ''
-local fence = string.match(kept, '^%d+') or '0'
+local fence = number_in(kept) > 0 and string.match(kept, '^%d+') or '0'
 if not held or fence ~= ARGV[2] then
     return 0
 end

@@ -236,6 +236,29 @@ static void a_number_that_is_no_fence(void **state)
     release_others();
 }
 
+/* Whoever joins the lock, waits for it, or has lost it is told such a number by no script. */
+static void a_number_that_no_sharer_can_have(void **state)
+{
+    (void)state;
+    hf_hold *second = NULL;
+    open_user();
+    hold_others();
+    EXPECT(HF_OK, hf_acquire(alice, "lock", HF_ACQUIRE(.owner = "o"), &culprit, &error));
+    open_client(&bob);
+    EXPECT(HF_OK, hf_acquire(bob, "{lock}", HF_ACQUIRE(.owner = "o"), &second, &error));
+    release(&second);
+    long long connections = connections_seen();
+    (void)raw(server, "SET %s 9007199254740992", side_key('f'));
+    EXPECT(HF_OK, hf_acquire(bob, "lock", HF_ACQUIRE(.owner = "o"), &second, &error));
+    assert_in_range(hf_fence(second), hf_fence(culprit), hf_fence(culprit) + 60000000);
+    (void)raw(server, "HSET %s #broken -5", side_key('w'));
+    (void)raw(server, "DEL lock");
+    EXPECT(HF_ELOST, hf_release(&second, &error));
+    EXPECT(HF_ELOST, hf_release(&culprit, &error));
+    expect_nothing_broke(connections);
+    release_others();
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, close_clients)
 
 int main(void)
@@ -248,6 +271,7 @@ int main(void)
         TEST(large_notes_of_a_lock_that_is_held),
         TEST(large_messages),
         TEST(a_number_that_is_no_fence),
+        TEST(a_number_that_no_sharer_can_have),
     };
     return cmocka_run_group_tests_name("isolation", tests, start_server, end_server);
 }

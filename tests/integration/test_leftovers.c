@@ -200,6 +200,27 @@ static void all_waiters_of_an_owner_get_it_at_once(void **state)
     assert_string_equal(raw(server, "EXISTS lock"), "0");
 }
 
+static void see_nothing(void *arg, const hf_sight *sight)
+{
+    (void)arg;
+    (void)sight;
+}
+
+/* The key of the fence ends with a hold that nobody renews; the mark of those who watch does not.
+ */
+static void who_watches_a_short_hold_hears_of_the_next(void **state)
+{
+    (void)state;
+    hf_observer *observer;
+    open_client(&alice);
+    EXPECT(HF_OK, hf_acquire(alice, "lock", HF_ACQUIRE(.lease_ms = 2000, .no_renewal = true), &hold,
+                             &error));
+    EXPECT(HF_OK, hf_observe(alice, "lock", 4, see_nothing, NULL, &observer, &error));
+    WAIT_UNTIL(raw_number(server, "PTTL %s", side_key('f')) > 10000, 5000);
+    hf_observe_end(&observer);
+    release(&hold);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, start_server, end_everything)
 
 int main(void)
@@ -212,6 +233,7 @@ int main(void)
         TEST(a_lock_that_was_deleted_is_lost),
         TEST(nobody_knows_what_a_repeated_release_did),
         TEST(all_waiters_of_an_owner_get_it_at_once),
+        TEST(who_watches_a_short_hold_hears_of_the_next),
     };
     return cmocka_run_group_tests_name("leftovers", tests, NULL, NULL);
 }

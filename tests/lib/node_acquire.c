@@ -437,8 +437,8 @@ static void pass_on(const script *s, const released *r, int64_t last)
 static void say_gone(const script *s, const released *r, fence kept)
 {
     node_member *broken = store_member(script_find(s, KEY_NOTES), HF__SLICE("#broken"));
-    bool untouched =
-        !r->of_quorum && r->owner.length == 0 && kept.last > 0 && kept.last == r->top && !kept.left;
+    bool untouched = !r->of_quorum && r->owner.length == 0 && kept.last > 0 &&
+                     kept.last == r->top && r->unused == 0 && !kept.left;
     if (broken != NULL)
         say_number(s->out, -script_number_of(store_slice(&broken->text)));
     else

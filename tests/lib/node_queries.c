@@ -88,9 +88,8 @@ void script_run_inspect(script *s)
         say(s->out, script_wrong_type);
         return;
     }
-    const node_key *kept = script_find(s, 1);
-    if (kept != NULL && kept->value.bytes[0] >= '0' && kept->value.bytes[0] <= '9')
-        snprintf(text, sizeof(text), "%lld", (long long)last); /* 0: only watched so far */
+    if (last > 0)
+        snprintf(text, sizeof(text), "%lld", (long long)last);
     say_array(s->out, 7);
     if (lock != NULL)
         say_bulk(s->out, script_cut(store_slice(&lock->value)));
@@ -257,10 +256,11 @@ void script_run_observe(script *s)
     script_last_at_least(s, script_find(s, 2), ms);
     if (kept == NULL) {
         store_set(s->node, s->keys[1], HF__SLICE("0@"), s->node->now_ms + ms);
-    } else if (!is_watched(s)) {
-        snprintf(text, sizeof(text), "%s@", kept->value.bytes);
-        store_write(&kept->value, hf__slice_text(text));
     } else {
+        if (!is_watched(s)) {
+            snprintf(text, sizeof(text), "%s@", kept->value.bytes);
+            store_write(&kept->value, hf__slice_text(text));
+        }
         script_last_at_least(s, kept, ms);
     }
     say_number(s->out, 1);
