@@ -12,7 +12,7 @@
  * of a bunch has the time of all; so the pace is that of the last SPELL_MS, not of the last
  * answers.
  *
- * The way there and back is the shortest round trip of the last seconds. It is no lateness either
+ * The way there and back is the shortest round trip of the connection. It is no lateness either
  * (hf__watch_lag).
  *
  * A link begins with few calls, and each answer allows one more, until the time is the limit: who
@@ -31,8 +31,7 @@ enum {
     SPELL_MS = HF_LEASE_MIN_MS / 5,
     WINDOW_MIN = 2, /* with one, no call would be in flight when an answer comes */
     WINDOW_FIRST = 4,
-    ANSWERS_MIN = 16,     /* of which the pace is an average */
-    ROUND_TRIP_MS = 10000 /* for so long the shortest counts */
+    ANSWERS_MIN = 16 /* of which the pace is an average */
 };
 
 void hf__flow_init(hf__link *link)
@@ -126,16 +125,12 @@ static void set_window(hf__link *link)
         link->window = most;
 }
 
+/* Busy servers answer later than that; so it is never longer on the same connection. */
 static void note_round_trip(hf__link *link, hf__instant sent)
 {
-    hf__instant now = link->core->now;
-    if (hf__is_never(sent))
-        return;
-    hf__span took = hf__between(sent, now);
-    if (took.ns > link->round_trip.ns && hf__before(now, link->round_trip_expires))
-        return;
-    link->round_trip = took;
-    link->round_trip_expires = hf__after(now, hf__span_ms(ROUND_TRIP_MS));
+    hf__span took = hf__between(sent, link->core->now);
+    if (!hf__is_never(sent) && took.ns < link->round_trip.ns)
+        link->round_trip = took;
 }
 
 /* A call that took for ever counts as one that took the whole time: more would change nothing now,

@@ -301,6 +301,7 @@ void hf__link_ready(hf__link *link)
             link->server->url->display, protected ? " (" : "", link->protection,
             protected ? ")" : "");
     link->state = HF__LINK_READY;
+    link->round_trip = hf__between(link->greeted, link->core->now);
     link->pongs = link->pings; /* those that were lost with the last connection */
     link->trouble = (hf_error){.status = HF_OK};
     hf__timer_clear(&link->core->timers, &link->timer);

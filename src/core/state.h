@@ -260,8 +260,7 @@ struct hf__link {
     size_t window; /* and how many may be; see flow.c */
     hf__pace call_pace;
     hf__pace renewal_pace;
-    hf__span round_trip;            /* the shortest of the last seconds, */
-    hf__instant round_trip_expires; /* and until when it counts */
+    hf__span round_trip; /* the shortest of this connection */
     hf__timer timer;
     hf__timer renew_timer;                    /* to look at the renewals */
     hf__wheel renewals;                       /* those that are planned */

@@ -58,11 +58,13 @@ static const hf_hold *first_of(const hf__list *holds)
     return node != NULL ? HF__ENTRY(node, hf_hold, watch.plan.node) : NULL;
 }
 
-/* The way to the server and back, as far as it is no lateness. */
+/* The way to the server and back, as far as it is no lateness: twice, since a hold that has notes
+ * is refreshed in vain first. */
 static hf__span way_of(const hf__link *link, hf__span interval)
 {
-    int64_t most = HF__MUTANT(WAY_IS_LATE) ? 0 : interval.ns / WAY_DIVISOR;
-    return link->round_trip.ns < most ? link->round_trip : (hf__span){most};
+    hf__span most = {HF__MUTANT(WAY_IS_LATE) ? 0 : interval.ns / WAY_DIVISOR};
+    hf__span way = {2 * link->round_trip.ns};
+    return way.ns < most.ns ? way : most;
 }
 
 static hf__span longer(hf__span a, hf__span b)
@@ -134,8 +136,10 @@ static void arm(hf__link *link, hf__instant due)
         hf__timer_set(&link->core->timers, &link->renew_timer, due);
 }
 
+/* A grant that was heard of late may have to be renewed at once; that is not late yet. */
 static void plan(hf_hold *hold, hf__instant when)
 {
+    when = hf__later(when, hold->core->now);
     hold->renewal = HF__PLANNED;
     hold->watched_alone = false;
     hf__wheel_set(&hold->link->renewals, &hold->watch.plan, when);

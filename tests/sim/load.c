@@ -58,6 +58,15 @@ static void draw_growth(load_plan *p, uint64_t *random)
     p->keep_ms = INT32_MAX;
 }
 
+/* The way there and back, twice, takes up to half of the interval; further away counts as slow. */
+static void draw_distance(load_plan *p, uint64_t *random)
+{
+    p->away_ns = MS(p->lease_ms) / 3 * between(random, 5, 12) / 100;
+    p->capacity.call_ns = MS(1) / 100;
+    p->wave = (int)between(random, 8, 100);
+    p->calls = p->wave + (int)between(random, 0, 100);
+}
+
 void load_draw(load_plan *p, uint64_t seed, int clients, int links)
 {
     static const load_kind kinds[] = {LOAD_WAVES, LOAD_WAVES, LOAD_ROUGH};
@@ -66,6 +75,8 @@ void load_draw(load_plan *p, uint64_t seed, int clients, int links)
     *p = (load_plan){.kind = which < 3 ? kinds[which] : LOAD_NONE};
     if (which == 3 && hf__random_below(&random, 2) == 0)
         p->kind = LOAD_GROWS;
+    if (which == 4)
+        p->kind = LOAD_FAR;
     if (p->kind == LOAD_NONE)
         return;
     p->lease_ms = between(&random, 1500, 5000);
@@ -75,13 +86,15 @@ void load_draw(load_plan *p, uint64_t seed, int clients, int links)
     p->capacity.limited = true;
     if (p->kind == LOAD_GROWS)
         draw_growth(p, &random);
+    else if (p->kind == LOAD_FAR)
+        draw_distance(p, &random);
     else
         draw_waves(p, &random, clients, links);
 }
 
 bool load_keeps_all(const load_plan *p)
 {
-    return p->kind == LOAD_WAVES || p->kind == LOAD_GROWS;
+    return p->kind == LOAD_WAVES || p->kind == LOAD_GROWS || p->kind == LOAD_FAR;
 }
 
 bool load_keeps(const load_plan *p, const hf_hold *hold)
@@ -187,6 +200,8 @@ bool load_done(world *w, sim_load *l, int client, const hf__call *call)
                    call->error.text);
     if (load_keeps_all(l->plan))
         check_bound(w, client, c);
+    if (l->plan->kind == LOAD_FAR && strstr(call->error.text, "new locks wait") != NULL)
+        world_fail(w, "client %d: far away, but idle: %s", client, call->error.text);
     c->stage = got ? CALL_HOLDS : CALL_FREE;
     c->hold = got ? call->hold : NULL;
     l->held += got;

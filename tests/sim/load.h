@@ -6,6 +6,7 @@
  *     the holds that there are, no renewed hold is LOST, whatever its client starts beside it.
  *   - A server that answers slowly but steadily is not given up: no connection is closed for lack
  *     of an answer while answers come in time.
+ *   - A server that is far away is not overloaded: nobody is held back for that.
  *   - After the overload everything is well again: every call has ended, no renewal is late, and
  *     nobody is held back. */
 #ifndef HF_SIM_LOAD_H
@@ -20,7 +21,8 @@ typedef enum load_kind {
     LOAD_NONE,
     LOAD_WAVES, /* many calls at once, again and again; the server is able to renew what they get */
     LOAD_GROWS, /* a client acquires more and more, in the end more than the server can renew */
-    LOAD_ROUGH  /* waves, and other faults: holds may be lost */
+    LOAD_ROUGH, /* waves, and other faults: holds may be lost */
+    LOAD_FAR    /* waves, at a server that is far away and has nothing to do */
 } load_kind;
 
 typedef struct load_plan {
@@ -30,6 +32,7 @@ typedef struct load_plan {
     int wave;         /* that it begins at once, at most */
     int64_t pause_ms; /* until the next wave, at most */
     int64_t lease_ms, keep_ms, wait_ms;
+    int64_t away_ns; /* each message takes at least that long */
 } load_plan;
 
 /* What the load of a seed is, in a world with so many clients, with so many links to each server.

@@ -128,6 +128,8 @@ const sim_mutant mutants[] = {
      .core = HF__MUTANT_SILENT_SINCE_SENT},
     {"flight-unbounded", "any number of calls are in flight", 500,
      .core = HF__MUTANT_FLIGHT_UNBOUNDED},
+    {"way-is-late", "the way to the server and back counts as lateness", 500,
+     .core = HF__MUTANT_WAY_IS_LATE},
     {"not-held-back", "acquires go on while renewals are late", 500,
      .core = HF__MUTANT_NOT_HELD_BACK},
     {"lag-per-link", "acquires go on over another link", 500, .core = HF__MUTANT_LAG_PER_LINK},

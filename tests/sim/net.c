@@ -33,7 +33,8 @@ static int64_t delay_ns(world *w, bool to_server, bool pushed)
 {
     if (fault_happens(w, FAULT_DELAY) || (pushed && fault_happens(w, FAULT_PUSH_STALL)))
         return late_ns(w, to_server);
-    return 1000 + (int64_t)draw(w, (uint64_t)w->plan.delay_ns);
+    int64_t away_ns = w->plan.load.away_ns;
+    return 1000 + away_ns + (int64_t)draw(w, (uint64_t)(w->plan.delay_ns - away_ns));
 }
 
 static sim_event wire_event(const world *w, event_kind kind, int index)

@@ -79,7 +79,9 @@ static void fit_to_load(sim_plan *plan, uint64_t *random)
     plan->lease_min_ms = plan->lease_usual_ms = plan->load.lease_ms;
     plan->lease_max_ms = plan->load.lease_ms + 500;
     plan->fence_keep_ms = 1000000; /* long, as usual: else every other renewal costs three times */
-    plan->reply_timeout_ms = between(random, 500, 1500);
+    plan->delay_ns += plan->load.away_ns;
+    plan->connect_timeout_ms += 2 * plan->load.away_ns / MS(1);
+    plan->reply_timeout_ms = between(random, 500, 1500) + 2 * plan->load.away_ns / MS(1);
     plan->call_timeout_ms = plan->reply_timeout_ms + between(random, 0, 2000);
     if (plan->load.kind == LOAD_GROWS)
         plan->duration_ns = MS(10 * plan->load.lease_ms);
@@ -191,6 +193,8 @@ void plan_draw(sim_plan *plan, uint64_t seed)
         draw_permissions(plan);
     else
         load_draw(&plan->load, seed, plan->clients, plan->links);
+    if (plan->load.kind == LOAD_FAR && plan->swarm) /* who would be served in hours */
+        plan->load = (load_plan){.kind = LOAD_NONE};
     if (plan->load.kind != LOAD_NONE)
         fit_to_load(plan, &random);
     if (memory_rule(seed) && plan->load.kind == LOAD_NONE)

@@ -46,6 +46,8 @@ static void check_heard(world *w, int lock)
     const char *held = check_held_as(w, lock);
     int index = held != NULL && strcmp(held, queue->held) == 0 ? queues_client_of(w, held) : -1;
     int64_t bound_ns = 2 * w->plan.delay_ns + MS(SLACK_MS);
+    if (w->plan.load.away_ns > 0) /* it may have to look first, and again */
+        bound_ns += 8 * w->plan.delay_ns;
     if (index >= 0 && w->clients[index].cut_ns > 0) /* it was not told, and asks */
         bound_ns = bound_after_cut_ns(w, index, queue->held_ns);
     if (w->plan.denies_some || w->plan.denies_all ||

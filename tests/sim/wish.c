@@ -29,9 +29,10 @@ static void draw_watchdog(world *w, sim_wish *wish)
 {
     if (draw(w, oddity(w)) == 0)
         return; /* renewed by hand, or not */
+    int64_t shortest_ms = wish->lease_ms / (w->plan.load.away_ns > 0 ? 3 : 8); /* see load.c */
     wish->interval_ms = draw(w, oddity(w)) > 1
                             ? wish->lease_ms / 3
-                            : draw_between(w, wish->lease_ms / 8, wish->lease_ms - 10);
+                            : draw_between(w, shortest_ms, wish->lease_ms - 10);
     int64_t left_ms = wish->lease_ms - wish->interval_ms;
     wish->timeout_ms = draw(w, 2) == 0 ? left_ms / 2 : draw_between(w, 1, left_ms);
     if (draw(w, oddity(w)) == 0)

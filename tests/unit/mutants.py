@@ -16,7 +16,7 @@ import sys
 MUTABLE = {  # the program that must fail -> the mutants under which it must
     'ballot': ['vote-twice', 'late-grant-kept', 'deadline-first'],
     'ballot_fence': ['fence-not-raised', 'fence-unheld', 'raised-gone'],
-    'flow': ['window-wide', 'way-is-late'],
+    'flow': ['window-wide'],
     'ids_quorum': ['ids-no-jump', 'ids-minority', 'ids-unkept'],
     'majority': ['healed-counted', 'healed-same-round'],
     'majority_calls': ['release-granters'],

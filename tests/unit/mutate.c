@@ -17,7 +17,6 @@ static const struct {
     int core;
 } others[] = {
     {"pace-constant", HF__MUTANT_PACE_CONSTANT},
-    {"way-is-late", HF__MUTANT_WAY_IS_LATE},
     {"window-wide", HF__MUTANT_WINDOW_WIDE},
 };
 

@@ -25,7 +25,8 @@ static int64_t delay_ns(node *n, bool to_server)
     world *w = n->world;
     if (fault_happens(w, FAULT_DELAY))
         return late_ns(w, to_server);
-    int64_t usual_ns = 1000 + (int64_t)draw(w, (uint64_t)w->plan.delay_ns);
+    int64_t away_ns = w->plan.load.away_ns;
+    int64_t usual_ns = 1000 + away_ns + (int64_t)draw(w, (uint64_t)(w->plan.delay_ns - away_ns));
     return n->slow_until_ns > w->run.now_ns ? 10 * usual_ns : usual_ns;
 }
 

@@ -89,7 +89,9 @@ static void fit_to_load(plan *p, uint64_t *random)
     p->lease_max_ms = p->load.lease_ms + 500;
     p->max_lease_ms = p->lease_max_ms;
     p->fence_keep_ms = 1000000; /* long, as usual: else every other renewal costs three times */
-    p->reply_timeout_ms = between(random, 500, 1500);
+    p->delay_ns += p->load.away_ns;
+    p->connect_timeout_ms += 2 * p->load.away_ns / MS(1);
+    p->reply_timeout_ms = between(random, 500, 1500) + 2 * p->load.away_ns / MS(1);
     p->call_timeout_ms = p->reply_timeout_ms + between(random, 0, 2000);
     p->duration_ns = MS(p->load.kind == LOAD_GROWS ? 10 * p->load.lease_ms : 8000);
 }
