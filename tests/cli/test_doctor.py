@@ -96,6 +96,15 @@ class Doctor(VerbTest):
         self.expect_result(checks, 'eviction', 'bad', 'maxmemory-policy noeviction')
         self.expect_result(checks, 'rights', 'ok')
 
+    def test_a_busy_server(self):
+        server = Server('--appendonly', 'yes')
+        self.addCleanup(server.end)
+        busy = subprocess.Popen(['redis-cli', '-s', server.socket, '-r', '-1', 'CLIENT', 'PAUSE',
+                                 '60'], stdout=subprocess.DEVNULL)
+        self.addCleanup(busy.wait)
+        self.addCleanup(busy.kill)
+        self.expect_result(self.examine(0, server.url), 'load', 'warning', 'busy or far away')
+
     def test_a_replica_and_its_primary(self):
         port = free_port()
         primary = Server('--port', str(port), '--repl-diskless-sync-delay', '0')
