@@ -313,7 +313,7 @@ void observers_deaf(world *w, int client)
 static void check_one(world *w, int client, const sim_observer *o)
 {
     sim_observed *lock = &world_sights(w)->observed[o->lock];
-    int64_t now_ns = world_clockwork(w)->now_ns, agree_ns = world_agree_ns(w, client);
+    int64_t now_ns = world_clockwork(w)->now_ns, agree_ns = world_agree_ns(w, client, o->lock);
     if (agree_ns < 0 || o->observer == NULL)
         return;
     if (!o->told && now_ns - o->began_ns > agree_ns &&

@@ -79,7 +79,8 @@ const char *world_lock_name(int lock);
 int world_standings(world *world, int lock, uint64_t standings[AT_ONCE_MAX]); /* now */
 uint64_t world_standing_in(const hf_sight *sight);    /* whom it names as the holder */
 bool world_fences_grow(const world *world, int lock); /* as far as observers can see */
-int64_t world_agree_ns(world *world, int client);     /* within which one agrees; -1: some day */
+/* Within which one agrees about a lock; -1: some day. */
+int64_t world_agree_ns(world *world, int client, int lock);
 void world_returns_later(world *world, int client, int64_t delay_ns); /* a callback does */
 void client_step(world *world, int client, hf__event *event);
 

@@ -227,9 +227,10 @@ typedef struct sim_lock { /* what is known about a lock from outside */
     size_t slot_length;
     uint64_t told_threads, told_owner[OWNERS], told_breaks; /* highest fences */
     uint64_t minted;                                        /* that the server ever had */
-    bool forgotten; /* the server has lost its last fence, and not by a fault of ours */
-    bool excused;   /* and its clock was behind that fence: no fence can be promised any more */
-    bool old_copy;  /* the server once came back with an old state of it */
+    bool forgotten;    /* the server has lost its last fence, and not by a fault of ours */
+    bool excused;      /* and its clock was behind that fence: no fence can be promised any more */
+    bool old_copy;     /* the server once came back with an old state of it */
+    int64_t shared_ns; /* when it was last held for an owner */
     int revokes, breaks;
     uint64_t revoked_fence; /* whose holder was asked last, and when that was certain */
     int64_t revoked_ns;
