@@ -67,7 +67,7 @@ static void draw_distance(load_plan *p, uint64_t *random)
     p->calls = p->wave + (int)between(random, 0, 100);
 }
 
-void load_draw(load_plan *p, uint64_t seed, int clients, int links)
+void load_draw(load_plan *p, uint64_t seed, int clients, int links, bool swarm)
 {
     static const load_kind kinds[] = {LOAD_WAVES, LOAD_WAVES, LOAD_ROUGH};
     uint64_t random = seed * 0xa0761d6478bd642fu + 1;
@@ -75,7 +75,7 @@ void load_draw(load_plan *p, uint64_t seed, int clients, int links)
     *p = (load_plan){.kind = which < 3 ? kinds[which] : LOAD_NONE};
     if (which == 3 && hf__random_below(&random, 2) == 0)
         p->kind = LOAD_GROWS;
-    if (which == 4)
+    if (which == 4 && !swarm)
         p->kind = LOAD_FAR;
     if (p->kind == LOAD_NONE)
         return;

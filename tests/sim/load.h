@@ -36,8 +36,8 @@ typedef struct load_plan {
 } load_plan;
 
 /* What the load of a seed is, in a world with so many clients, with so many links to each server.
- */
-void load_draw(load_plan *plan, uint64_t seed, int clients, int links);
+ * `swarm`: tens of actors in each client, who would be served at a distance some day only. */
+void load_draw(load_plan *plan, uint64_t seed, int clients, int links, bool swarm);
 /* Nothing excuses the loss of a renewed hold. */
 bool load_keeps_all(const load_plan *plan);
 

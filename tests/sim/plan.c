@@ -192,9 +192,7 @@ void plan_draw(sim_plan *plan, uint64_t seed)
     if (permits_rule(seed))
         draw_permissions(plan);
     else
-        load_draw(&plan->load, seed, plan->clients, plan->links);
-    if (plan->load.kind == LOAD_FAR && plan->swarm) /* who would be served in hours */
-        plan->load = (load_plan){.kind = LOAD_NONE};
+        load_draw(&plan->load, seed, plan->clients, plan->links, plan->swarm);
     if (plan->load.kind != LOAD_NONE)
         fit_to_load(plan, &random);
     if (memory_rule(seed) && plan->load.kind == LOAD_NONE)

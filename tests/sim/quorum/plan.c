@@ -174,7 +174,7 @@ void plan_draw(plan *p, uint64_t seed, int nodes)
     if (permits_rule(seed))
         draw_permissions(p);
     else
-        load_draw(&p->load, seed, p->clients, p->links);
+        load_draw(&p->load, seed, p->clients, p->links, p->swarm);
     if (p->load.kind != LOAD_NONE)
         fit_to_load(p, &random);
     else if (memory_rule(seed) && p->kind != KIND_QUIET)
