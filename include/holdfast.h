@@ -765,9 +765,12 @@ typedef void hf_sight_function(void *arg, const hf_sight *sight);
  * threads of one client take among themselves are one grant. A lock of the same name in another
  * database of the server may be heard too: Redis has one set of channels for all. On a quorum there
  * are no messages: everything is found by looking, once a second, so that what begins and ends
- * between two looks is not seen, nor who waits, and every end is HF_SEEN_EXPIRED. name_length 0: up
- * to the NUL. HF_OK: *observer is yours. Watched locks cost the server a message for everything
- * that happens to them. */
+ * between two looks is not seen, nor who waits, and every end is HF_SEEN_EXPIRED. The fence is that
+ * of hf_inspect(): a server that comes to a hold late may make it higher than the hold's own, which
+ * is then told as ended and granted again, and the next hold may have a smaller one than was told;
+ * it is larger than those that all holds before had themselves. name_length 0: up to the NUL.
+ * HF_OK: *observer is yours. Watched locks cost the server a message for everything that happens to
+ * them. */
 HF_API hf_status hf_observe(hf_client *client, const char *name, size_t name_length,
                             hf_sight_function *function, void *arg, hf_observer **observer,
                             hf_error *error);

@@ -2,8 +2,9 @@
 /* Clients that watch locks (hf_observe), and the rules for what they are told:
  *
  * - order, in all worlds: the first thing is how the lock stands; then a grant only where the lock
- *   was free, an end only of what was held, and fences grow; what could not be kept is told as
- *   missed, and only after that may anything be out of order
+ *   was free, an end only of what was held, and fences grow: that of a grant is larger than all
+ *   that holders who were told before it have; what could not be kept is told as missed, and only
+ *   after that may anything be out of order
  * - agreement, when no fault is felt any more: how the lock stands by what was told is how it
  *   really stood at most so long ago; and at last also where others use the key (observers_agree)
  * - completeness, where messages come: each grant is told, in order, and within the time that a
@@ -231,7 +232,15 @@ static void check_complete(world *w, int client, sim_observer *o, const hf_sight
         complain(w, client, o, s, "it was not released");
 }
 
-static void take_in(sim_observer *o, const hf_sight *s)
+/* With its end too: an observer may see a hold before its client knows that it has it. */
+static void note_own_fence(const world *w, sim_observer *o, const hf_sight *s)
+{
+    uint64_t own = s->who.client_id[0] != '\0' ? world_own_fence(w, o->lock, s) : 0;
+    if (own > o->highest)
+        o->highest = own;
+}
+
+static void take_in(const world *w, sim_observer *o, const hf_sight *s)
 {
     bool held = s->kind == HF_SEEN_HELD || s->kind == HF_SEEN_GRANTED;
     o->told = true;
@@ -243,8 +252,8 @@ static void take_in(sim_observer *o, const hf_sight *s)
         return;
     o->standing = held ? world_standing_in(s) : STANDS_FREE;
     o->fence = s->fence;
-    if (held && s->who.client_id[0] != '\0' && s->fence > o->highest)
-        o->highest = s->fence;
+    if (held || s->kind == HF_SEEN_EXPIRED)
+        note_own_fence(w, o, s);
 }
 
 static void is_told(world *w, int client, sim_observer *o, const hf_sight *s)
@@ -258,7 +267,7 @@ static void is_told(world *w, int client, sim_observer *o, const hf_sight *s)
         check_order(w, client, o, s);
     if (o->hears)
         check_complete(w, client, o, s);
-    take_in(o, s);
+    take_in(w, o, s);
 }
 
 void observers_tell(world *w, int client)

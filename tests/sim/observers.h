@@ -27,7 +27,7 @@ typedef struct sim_observer {
     bool knows; /* how the lock stands, by what it was told: not after it missed something */
     uint64_t standing;
     uint64_t fence;   /* that it was told last */
-    uint64_t highest; /* that it was told of a holder which uses this library */
+    uint64_t highest; /* own fence of a holder that it was told of */
     bool hears;       /* every message: these are quiet times, and nothing has broken */
     uint64_t next;    /* the grant that it must be told next, if it hears */
 } sim_observer;
@@ -79,6 +79,8 @@ const char *world_lock_name(int lock);
 int world_standings(world *world, int lock, uint64_t standings[AT_ONCE_MAX]); /* now */
 uint64_t world_standing_in(const hf_sight *sight);    /* whom it names as the holder */
 bool world_fences_grow(const world *world, int lock); /* as far as observers can see */
+/* Of the holder that it names; 0: it has none, or has not got it yet. */
+uint64_t world_own_fence(const world *world, int lock, const hf_sight *sight);
 /* Within which one agrees about a lock; -1: some day. */
 int64_t world_agree_ns(world *world, int client, int lock);
 void world_returns_later(world *world, int client, int64_t delay_ns); /* a callback does */

@@ -270,6 +270,7 @@ static void acquired(world *w, int index, int number)
     heal_granted(h);
     order_granted(w, index, number);
     fences_granted(w, index, a, h);
+    sights_granted(w, h);
     a->steps_left = (int)draw_between(w, 0, 4);
     a->state = ACTOR_WORKS;
     if (!w->plan.scripted)

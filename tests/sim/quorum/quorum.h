@@ -54,6 +54,7 @@ enum {
     WIRES_MAX = SIM_CONNECTIONS_MAX, /* of one server */
     LINKS_MAX = NODES_MAX * (HF_LINKS_MAX + 1),
     LABEL_SIZE = 24,
+    OWN_FENCES_MAX = 64, /* at hand, of one lock */
     IDS_EPOCH_S = 1600000000,
     IDS_GIVEN_MAX = 1000,
     BACK_MAX_MS = 5000, /* by which a clock may be put back while its server has a vote */
@@ -220,6 +221,11 @@ typedef enum event_kind {
     EVENT_NEMESIS
 } event_kind;
 
+typedef struct own_fence { /* as a client was told of its hold */
+    uint64_t who;          /* as in a standing */
+    uint64_t fence;
+} own_fence;
+
 typedef struct sim_lock {
     char side[4][64]; /* its side keys, as in side_letters */
     size_t side_length[4];
@@ -228,6 +234,8 @@ typedef struct sim_lock {
     uint64_t highest;                          /* fence that the register has seen */
     int64_t idle_ns;   /* since when nobody has it, though somebody waits; 0: it is not so */
     int64_t shared_ns; /* when a server last had it as that of an owner; 0: none has */
+    own_fence own[OWN_FENCES_MAX]; /* of the last grants, by their numbers */
+    uint64_t own_count;
 } sim_lock;
 
 typedef struct sim_reservation { /* a block of ids that was given out */
@@ -350,6 +358,7 @@ void ids_forgotten(node *node);
 bool ids_all_rest(const world *world); /* nobody is about to reserve some */
 
 /* sights.c */
+void sights_granted(world *world, const handle *handle);
 void sights_outsider(world *world); /* in the end; observers find it out */
 
 /* nemesis.c */

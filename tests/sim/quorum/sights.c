@@ -85,6 +85,28 @@ bool world_fences_grow(const world *w, int lock)
     return w->plan.kind != KIND_JUMPY && (shared_ns == 0 || w->run.now_ns - shared_ns > MS(10000));
 }
 
+/* What is told may be higher: a server that came to the hold late, or again, goes on above what it
+ * has given to others meanwhile, though none of them got a majority. The next holder need not have
+ * met that server: seed 14611. */
+uint64_t world_own_fence(const world *w, int lock, const hf_sight *sight)
+{
+    uint64_t who = world_standing_in(sight), highest = 0;
+    for (int i = 0; i < OWN_FENCES_MAX; i++) {
+        const own_fence *own = &w->locks[lock].own[i];
+        if (own->who == who && own->fence > highest)
+            highest = own->fence;
+    }
+    return highest;
+}
+
+void sights_granted(world *w, const handle *h)
+{
+    sim_lock *l = &w->locks[h->wish.lock];
+    char label[LABEL_SIZE];
+    if (check_label(h, label))
+        l->own[l->own_count++ % OWN_FENCES_MAX] = (own_fence){hash_of(label), h->fence};
+}
+
 /* A look takes as long as a call may, if servers are silent whose word is needed; the next one
  * comes a second later. */
 int64_t world_agree_ns(world *w, int index, int lock)
