@@ -158,8 +158,8 @@ const sim_mutant mutants[] = {
     {"fence-forgets-last", "the fence is the time, whatever the last one was", 500,
      .edits = {EDIT("hand_on", LAST_OR_CLOCK, "clock")}},
     {"join-new-fence", "who joins gets a new fence", 500,
-     .edits = {EDIT("acquire", "last > 0 and last - range + 1 or mint(nil, range, lease, waiting)",
-                    "mint(call('GET', KEYS[3]), range, lease, waiting)")}},
+     .edits = {EDIT("acquire", "last > 0 and last >= range and last - range + 1 or mint(nil",
+                    "mint(call('GET', KEYS[3])")}},
     {"fence-left", "a release keeps the fence under its name", 500,
      .edits = {EDIT("release", "call('DEL', KEYS[1], KEYS[3])", "call('DEL', KEYS[1])")}},
     {"slot-untold", "who is handed the lock leaves no fence when it is released", 8000,
@@ -173,7 +173,7 @@ const sim_mutant mutants[] = {
      .edits = {EDIT("break", "local fence = mint(kept, 1, 0, call('ZCOUNT', KEYS[2], '0', '+inf'))",
                     "local fence = last")}},
     {"break-copy-tells-last", "a repeated break is answered with the fence of who came next", 500,
-     .edits = {EDIT("break", "return whose == victim and tonumber(raised) or 0",
+     .edits = {EDIT("break", "return whose == victim and number_in(raised) or 0",
                     "return whose == victim and last or 0")}},
 
     /* Sharing. */
