@@ -111,14 +111,15 @@ static uint64_t find_agreed(const hf_hold *main, uint64_t *highest)
     return HF__MUTANT(FENCE_NOT_RAISED) ? *highest : 0;
 }
 
-/* Servers that have not said yet who has the lock; one that has queued it has. */
+/* Servers that have not said yet who has the lock. One that has queued it has; so has one that has
+ * refused it, where there is no subscription to queue with, and is only asked again. */
 static int count_silent(const hf_hold *main)
 {
     int silent = 0;
     for (int i = 0; i < hf__servers_of(main); i++) {
         const hf_hold *vote = main->ballot->votes[i];
         silent += vote != NULL && vote->stage == HF__HOLD_TRYING && !vote->vote->faulty &&
-                  vote->place.number == 0;
+                  vote->place.number == 0 && vote->vote->call.error.status != HF_EBUSY;
     }
     return silent;
 }

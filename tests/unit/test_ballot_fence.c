@@ -208,6 +208,27 @@ static void what_a_sharer_has_raised_is_no_loss(void **state)
     FINISH();
 }
 
+/* Nor is anybody waited for who has refused it, though it could not be queued there: without
+ * messages, it is asked again and again, and would be silent for ever. */
+static void who_refuses_a_sharer_is_not_silent(void **state)
+{
+    (void)state;
+    SETUP(.servers = 3, .messages = true);
+    ACQUIRE(9, "warm", .deaf = true);
+    S.stalled |= 1U << PUSHES(2);
+    put_fence(0, "x", 9000000);
+    take_for_ann("x", 1, 2);
+    ACQUIRE(1, "x", .owner = "us", .wait_ms = -1);
+    EXPECT_WAITING(1);
+    assert_int_equal(ticket_at(2, "x"), 0);
+    node_delete(&S.nodes[1], "x");
+    ADVANCE_MS(4000);
+    EXPECT(1, HF_OK);
+    assert_int_equal(stage_fence_at(0, "x"), FENCE(1));
+    assert_int_equal(stage_fence_at(1, "x"), FENCE(1));
+    FINISH();
+}
+
 /* ---- The floor ---- */
 
 /* All agree on a fence, but would not know of it after a restart. */
@@ -290,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_copy_that_is_lost_while_it_raises_goes_again),
         cmocka_unit_test(a_vote_that_was_granted_anew_is_not_raised),
         cmocka_unit_test(what_a_sharer_has_raised_is_no_loss),
+        cmocka_unit_test(who_refuses_a_sharer_is_not_silent),
         cmocka_unit_test(no_fence_above_the_floor_is_believed),
         cmocka_unit_test(floors_are_raised_ahead_of_need),
         cmocka_unit_test(fences_begin_above_the_bases),
