@@ -108,6 +108,7 @@ void client_step(world *w, int index, hf__event *e)
 {
     client *c = &w->clients[index];
     e->now = client_now(w, c);
+    leaks_step(w, index);
     if (fault_happens(w, FAULT_MEMORY))
         sim_allocation_fails = w->plan.observers > 0 ? (int)draw_between(w, 1, 4) : 1;
     hf__core_step(c->core, e);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/state.h"
+#include "core/quorum.h"
 #include "quorum.h"
 
 static client *client_of(world *w, const char *value)
@@ -42,13 +42,24 @@ static void check_known(node *n, int lock, const char *value, const char *how)
 typedef struct look {
     node *node;
     int lock;
+    hf__slice wanted; /* empty: whatever is there must be known */
+    bool found;
 } look;
+
+static void see(look *l, const char *value, const char *how)
+{
+    if (l->wanted.length == 0)
+        check_known(l->node, l->lock, value, how);
+    else if (l->wanted.length == strlen(value) &&
+             memcmp(l->wanted.bytes, value, l->wanted.length) == 0)
+        l->found = true;
+}
 
 static void see_holder(void *arg, const char *value, double until_ms)
 {
     look *l = arg;
     if (until_ms > (double)(node_now_us(l->node) / 1000))
-        check_known(l->node, l->lock, value, "holds");
+        see(l, value, "holds");
 }
 
 static void see_waiter(void *arg, const char *value, double score)
@@ -61,21 +72,54 @@ static void see_waiter(void *arg, const char *value, double score)
     if (score < 0 || record == NULL || sscanf(record, "%*s %lld", &alive_until_ms) != 1)
         return; /* a tombstone; or the next one who looks will drop it */
     if (alive_until_ms >= node_now_us(l->node) / 1000)
-        check_known(l->node, l->lock, value, "waits for");
+        see(l, value, "waits for");
+}
+
+static void look_at(look *l)
+{
+    node *n = l->node;
+    const sim_lock *k = &n->world->locks[l->lock];
+    node_set_clock(n);
+    const char *held = node_held_as(n, l->lock);
+    bool shared = held != NULL && strcmp(held, owner_names[0]) == 0;
+    if (held != NULL && !shared)
+        see(l, held, "holds");
+    if (shared)
+        sim_server_members(n->server, k->side[SIDE_H], k->side_length[SIDE_H], see_holder, l);
+    sim_server_members(n->server, k->side[SIDE_Q], k->side_length[SIDE_Q], see_waiter, l);
 }
 
 static void check_node(node *n, int lock_index)
 {
-    const sim_lock *k = &n->world->locks[lock_index];
-    look l = {n, lock_index};
-    node_set_clock(n);
-    const char *held = node_held_as(n, lock_index);
-    bool shared = held != NULL && strcmp(held, owner_names[0]) == 0;
-    if (held != NULL && !shared)
-        check_known(n, lock_index, held, "holds");
-    if (shared)
-        sim_server_members(n->server, k->side[SIDE_H], k->side_length[SIDE_H], see_holder, &l);
-    sim_server_members(n->server, k->side[SIDE_Q], k->side_length[SIDE_Q], see_waiter, &l);
+    look_at(&(look){.node = n, .lock = lock_index});
+}
+
+/* ---- Given up ---- */
+
+static bool is_there(node *n, const hf_hold *vote)
+{
+    look l = {.node = n, .wanted = hf__hold_value(vote)};
+    for (; l.lock < n->world->plan.locks && !l.found; l.lock++)
+        look_at(&l);
+    return l.found;
+}
+
+/* Releases are repeated for a lease, and who gives one up says so; but not of a vote that its hold
+ * has done without. If the acquire of such a one was late and not answered, and its
+ * release lost with the connection, the server has it for longer than that (seed 13338). */
+void leaks_step(world *w, int index)
+{
+    const client *c = &w->clients[index];
+    const hf__list *holds = &c->core->holds;
+    for (hf__node *n = hf__list_first(holds); n != NULL; n = hf__list_next(holds, n)) {
+        const hf_hold *vote = HF__ENTRY(n, hf_hold, node);
+        bool unheard = vote->fence == 0 && vote->place.number == 0;
+        bool given_up =
+            vote->stage == HF__HOLD_RELEASING && !hf__before(client_now(w, c), vote->give_up);
+        if (given_up && unheard && hf__vote_of_nobody(vote) &&
+            is_there(&w->nodes[hf__vote_server(vote)], vote))
+            w->gave_up_ns = w->run.now_ns;
+    }
 }
 
 /* A release that is denied leaves the lock until its lease ends. */

@@ -377,7 +377,8 @@ bool check_valid(const world *world, const client *client, const handle *handle)
 bool check_label(const handle *handle, char label[LABEL_SIZE]);
 
 /* leaks.c */
-void leaks_check(world *world); /* now and then */
+void leaks_check(world *world);            /* now and then */
+void leaks_step(world *world, int client); /* before each of its steps */
 void leaks_check_end(world *world);
 
 /* order.c */
