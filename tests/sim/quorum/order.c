@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Who waits is served in order. In quiet worlds in which everybody is fair: an acquire whose
- * requests were in the queues of a majority before another one began at all gets the lock before
- * that one. And how many script calls it takes: counted for each acquire, by the label that its
- * requests carry. */
+ * requests were in the queues of a majority, or had been granted there, before another one began at
+ * all gets the lock before that one. And how many script calls it takes: counted for each acquire,
+ * by the label that its requests carry. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/quorum.h"
 #include "lua/scripts.h"
 #include "memory.h"
 #include "quorum.h"
@@ -29,12 +31,9 @@ static actor *actor_of(world *w, const char *value, size_t length)
     return w->clients[index].alive && acquires ? a : NULL;
 }
 
-static void notice(node *n, const char *value)
+static void notice(node *n, actor *a)
 {
-    world *w = n->world;
-    actor *a = actor_of(w, value, strlen(value));
-    if (a == NULL)
-        return;
+    const world *w = n->world;
     a->queued |= 1u << n->index;
     if (a->queued_ns == 0 && __builtin_popcount(a->queued) >= w->plan.quorum)
         a->queued_ns = w->run.now_ns;
@@ -42,8 +41,26 @@ static void notice(node *n, const char *value)
 
 static void see_waiter(void *arg, const char *value, double score)
 {
-    if (score >= 0)
-        notice(arg, value);
+    node *n = arg;
+    actor *a = actor_of(n->world, value, strlen(value));
+    if (score >= 0 && a != NULL)
+        notice(n, a);
+}
+
+/* A vote of those who wait for others stands for a place in the queue if its server tells whoever
+ * asks of a ticket that is not smaller. One that was granted before there was a ticket may not do
+ * so until its clock is past that (seed 13988). */
+static void see_vote(node *n, int lock, const char *value)
+{
+    const sim_lock *l = &n->world->locks[lock];
+    actor *a = actor_of(n->world, value, strlen(value));
+    const hf__ballot *ballot = a != NULL ? a->call.hold->ballot : NULL;
+    if (ballot == NULL || ballot->ticket == 0)
+        return;
+    const char *fence = sim_server_get(n->server, l->side[SIDE_F], l->side_length[SIDE_F]);
+    uint64_t told = fence != NULL ? strtoull(fence, NULL, 10) : 0;
+    if (told >= ballot->ticket || (uint64_t)node_now_us(n) >= ballot->ticket)
+        notice(n, a);
 }
 
 void order_look(node *n)
@@ -53,7 +70,7 @@ void order_look(node *n)
         const sim_lock *l = &w->locks[i];
         const char *held = node_held_as(n, i);
         if (held != NULL)
-            notice(n, held);
+            see_vote(n, i, held);
         sim_server_members(n->server, l->side[SIDE_Q], l->side_length[SIDE_Q], see_waiter, n);
     }
 }
