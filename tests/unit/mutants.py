@@ -21,6 +21,7 @@ MUTABLE = {  # the program that must fail -> the mutants under which it must
     'majority': ['healed-counted', 'healed-same-round'],
     'majority_calls': ['release-granters'],
     'standing': ['restarted-votes', 'floor-early', 'mute-trusted'],
+    'turns': ['turn-replans'],
     'vote': ['yield-decided', 'yield-old-id', 'inquire-dropped', 'silence-awaited', 'ticket-zero',
              'deaf-keeps'],
     'watchdog': ['pace-constant'],

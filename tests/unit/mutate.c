@@ -11,12 +11,13 @@
 #include "base/mutant.h"
 #include "quorum.h"
 
-/* Those that no world of the simulators is large enough to show. */
+/* Those that no world of the simulators is large or long enough to show. */
 static const struct {
     const char *name;
     int core;
 } others[] = {
     {"pace-constant", HF__MUTANT_PACE_CONSTANT},
+    {"turn-replans", HF__MUTANT_TURN_REPLANS},
     {"window-wide", HF__MUTANT_WINDOW_WIDE},
 };
 

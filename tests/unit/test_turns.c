@@ -158,6 +158,26 @@ static void everybody_renews_as_they_wish(void **state)
     crowd_end();
 }
 
+/* Its answer counts, though the next one wants its renewals at other times. */
+static void a_renewal_under_way_goes_along(void **state)
+{
+    (void)state;
+    crowd_begin(CROWD_TURNS);
+    ACQUIRE(1, "x", MEMBER(1));
+    ACQUIRE(2, "x", .wait_ms = 60000, .lease_ms = CROWD_LEASE_MS, .renew_interval_ms = 500,
+            .thread = 2);
+    ACQUIRE(3, "x", MEMBER(3));
+    RELEASE(1);
+    ADVANCE_MS(499);
+    S.mute = true;
+    ADVANCE_MS(2);
+    crowd_turn(2, 3);
+    S.mute = false;
+    stage_run();
+    assert_int_equal(stage_remaining_ms(3), CROWD_FULL_MS - 1);
+    crowd_end();
+}
+
 static void max_hold_counts_from_ones_own_turn(void **state)
 {
     (void)state;
@@ -430,6 +450,7 @@ int main(void)
         cmocka_unit_test(turns_do_not_overtake_the_clock),
         cmocka_unit_test(the_deadline_goes_along),
         cmocka_unit_test(everybody_renews_as_they_wish),
+        cmocka_unit_test(a_renewal_under_way_goes_along),
         cmocka_unit_test(max_hold_counts_from_ones_own_turn),
         cmocka_unit_test(everybody_has_a_listener_of_their_own),
         cmocka_unit_test(everybody_re_enters_for_themselves),
