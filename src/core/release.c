@@ -4,9 +4,9 @@
  *
  * "Lost" is said when the deadline had passed before the release was asked for, and when the server
  * does not know the hold although no copy of the release has gone unanswered. If one has, and the
- * next finds nothing, that one may have done it, or somebody else took the lock away before, or a
- * server that was restarted forgot it: the outcome is unknown, unless the server still has the
- * fence of the hold, which every release takes away. */
+ * next finds nothing, that one may have done it, or somebody else took the lock away before: the
+ * outcome is unknown, unless the server still has the fence of the hold, which every release takes
+ * away. Another server process may have forgotten the lock long before. */
 #include <string.h>
 
 #include "base/mutant.h"
@@ -181,7 +181,7 @@ static bool is_broken(const hf_hold *hold, int64_t word)
 /* What the server's word comes to. */
 static hf__outcome outcome_of(hf_hold *hold, int64_t word)
 {
-    bool repeated = request_of(hold)->unanswered;
+    bool repeated = request_of(hold)->unanswered && hold->run == hold->link->run;
     if (word == RELEASED)
         return HF__RELEASE_DONE;
     if (word == FENCE_THERE || is_broken(hold, word) || !repeated)
